@@ -1,0 +1,213 @@
+//! What to run and how: the validated form of the command line and `job.toml`.
+//!
+//! The fields have the meaning of the options of the same name; `cli` fills them, `job.toml` is read into the same type.
+//! Nothing here touches the filesystem or asks the environment.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A validated specification of one job.
+#[derive(Clone, Debug)]
+pub struct JobSpec {
+    /// The component file.
+    pub plugin: PathBuf,
+    /// The job's name; the platform's or the plugin's file stem where none is given.
+    pub name: Option<JobName>,
+    /// Files checkpoints under this name instead of the job's.
+    pub run_id: Option<JobName>,
+    /// The plugin's configuration: JSON text with keys in sorted order, so that equal configurations are equal texts.
+    pub config: String,
+    /// Where checkpoints go.
+    pub volume: Option<PathBuf>,
+    /// What the guest sees read-only at `/input`.
+    pub input: Option<PathBuf>,
+    /// Where a copy of the finished outputs goes.
+    pub output: Option<PathBuf>,
+    /// Space for the guest's `/output` while it runs; the system's temporary folder where none is given.
+    pub scratch: Option<PathBuf>,
+    /// Seed of every generator; a hash of job name and task index where none is given.
+    pub seed: Option<u64>,
+    /// When to save.
+    pub every: Every,
+    /// How many checkpoints to keep.
+    pub keep: NonZeroU32,
+    /// Time between the stop signal and SIGKILL; the engine's where none is given.
+    pub grace: Option<Duration>,
+    /// Bytes that the guest's memories and tables may have together.
+    pub memory_limit: u64,
+    /// A step that takes longer ends the attempt; without it a stall is only warned of.
+    pub step_timeout: Option<Duration>,
+    /// Checkpoint and exit 143 after this time, before the platform's own timeout.
+    pub attempt_deadline: Option<Duration>,
+    /// What to do when the task is already done.
+    pub if_done: IfDone,
+    /// Begin a new lineage at step 0.
+    pub fresh: bool,
+    /// Begin a new lineage from the checkpoint of this step.
+    pub from: Option<u64>,
+    /// Changes since the checkpoint that are meant.
+    pub accept_changed: BTreeSet<Changeable>,
+    /// The volume may vanish with the attempt, and that is meant.
+    pub volume_is_ephemeral: bool,
+    /// Attempts in a row without progress before the job is given up with 65.
+    pub max_stalled: NonZeroU32,
+    /// Failed saves in a row before the attempt ends with 75.
+    pub max_save_failures: NonZeroU32,
+    /// Digest the contents of the input files, not only their names and sizes.
+    pub input_digest: InputDigest,
+    /// How log lines are written.
+    pub log: LogFormat,
+    /// Print what would be done, and stop.
+    pub dry_run: bool,
+}
+
+/// When a checkpoint is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Every {
+    /// This long after the last one began.
+    Time(Duration),
+    /// After this many steps.
+    Steps(u64),
+}
+
+/// What to do when the newest lineage of the task is already done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum IfDone {
+    /// Exit 0, doing nothing.
+    #[default]
+    Skip,
+    /// Exit 70.
+    Fail,
+    /// Begin a new lineage.
+    Restart,
+}
+
+/// What may differ from the checkpoint, if it is allowed by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Changeable {
+    /// The plugin's configuration.
+    Config,
+    /// The files of `/input`.
+    Input,
+    /// The component.
+    Plugin,
+    /// The number of tasks.
+    TaskCount,
+}
+
+impl fmt::Display for Changeable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Config => "config",
+            Self::Input => "input",
+            Self::Plugin => "plugin",
+            Self::TaskCount => "task-count",
+        })
+    }
+}
+
+/// What the digest of the input covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputDigest {
+    /// Names and sizes: free, and notices most changes.
+    #[default]
+    Names,
+    /// Every byte.
+    Contents,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// JSON where an engine is detected, else for people.
+    #[default]
+    Auto,
+    /// For people.
+    Human,
+    /// One JSON object a line, as Cloud Logging reads them.
+    Json,
+}
+
+/// A job's name: safe as a folder's name on every file system and bucket.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct JobName(String);
+
+/// Why a text is no job name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no usable job name: {reason}", given.escape_debug())]
+pub struct BadJobName {
+    given: String,
+    reason: &'static str,
+}
+
+impl JobName {
+    /// The longest allowed name, in bytes: leaves room for the file names below it.
+    pub const MAX_BYTES: usize = 128;
+
+    /// Takes 1 to 128 letters, digits, `.`, `_` and `-` (ASCII), beginning with a letter or digit. Names that some file system
+    /// reserves (`con`, `nul` …) are refused.
+    pub fn new(given: impl Into<String>) -> Result<Self, BadJobName> {
+        let given = given.into();
+        match Self::fault(&given) {
+            None => Ok(Self(given)),
+            Some(reason) => Err(BadJobName { given: given.chars().take(160).collect(), reason }),
+        }
+    }
+
+    fn fault(given: &str) -> Option<&'static str> {
+        const RESERVED: [&str; 4] = ["con", "prn", "aux", "nul"];
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let stem = given.split('.').next().unwrap_or_default().to_ascii_lowercase();
+        let port = (stem.starts_with("com") || stem.starts_with("lpt"))
+            && stem.len() == 4
+            && stem.ends_with(|c: char| c.is_ascii_digit());
+        if given.is_empty() {
+            Some("it is empty")
+        } else if given.len() > Self::MAX_BYTES {
+            Some("it is longer than 128 bytes")
+        } else if !given.bytes().all(allowed) {
+            Some("only ASCII letters, digits, `.`, `_` and `-` are allowed")
+        } else if !given.as_bytes()[0].is_ascii_alphanumeric() {
+            Some("it must begin with a letter or digit")
+        } else if RESERVED.contains(&stem.as_str()) || port {
+            Some("some file systems reserve it")
+        } else {
+            None
+        }
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for JobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for JobName {
+    type Error = BadJobName;
+    fn try_from(given: String) -> Result<Self, BadJobName> {
+        Self::new(given)
+    }
+}
+
+impl From<JobName> for String {
+    fn from(name: JobName) -> Self {
+        name.0
+    }
+}

@@ -1,0 +1,3 @@
+//! The `steadfast` program.
+
+fn main() {}

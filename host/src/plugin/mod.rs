@@ -1,0 +1,1 @@
+//! Running guests: engine, limits, typed calls and the imports that a guest sees.

@@ -1,0 +1,1 @@
+//! What people and log collectors see: log lines, progress, the opening block.

@@ -1,0 +1,1 @@
+//! Running attempts as child processes: rehearsals of preemption.
