@@ -1,1 +1,66 @@
-fn main() {}
+//! The commands of a developer's day: `cargo xtask demo`, `cargo xtask test` and what they are made of.
+//!
+//! ```text
+//! main      the command line
+//! step      a named piece of work: says what it runs, how long it took, and how to repeat it when it fails
+//! plugins   the wasm32-wasip2 target, the plugins, the test guests
+//! host      the host, and the host with durability rules that can be switched off
+//! ci        what CI runs, cheapest first
+//! tally     sums what the test runner says
+//! demo      the main job, with the platform played against it
+//! rack      the long proofs, run before a piece of work is called done and not in CI
+//! ```
+//!
+//! What is checked is decided in the host (`steadfast rehearse`) and in its tests; here are only the order and the words.
+
+mod ci;
+mod demo;
+mod host;
+mod plugins;
+mod rack;
+mod step;
+mod tally;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Commands for working on Steadfast.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a digit classifier while it is preempted, killed and damaged, and check that nothing was lost
+    Demo,
+    /// Everything that CI runs, cheapest first
+    Test,
+    /// Build the example plugins and the test guests for wasm32-wasip2, adding the target if it is missing
+    Plugins,
+    /// The long proofs, which CI does not run
+    Rack {
+        /// Which one
+        #[arg(value_enum)]
+        name: rack::Rack,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Demo => demo::run(),
+        Command::Test => ci::run(),
+        Command::Plugins => plugins::build_all(),
+        Command::Rack { name } => rack::run(name),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

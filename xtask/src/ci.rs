@@ -1,0 +1,78 @@
+//! What CI runs, cheapest first; the first failure ends it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::tally::Tally;
+use crate::{host, plugins, step};
+
+/// Runs every check, and prints the sum of the tests as the last line.
+pub(crate) fn run() -> Result<()> {
+    let mut skipped = Vec::new();
+    step::run("format", &mut step::cargo(["fmt", "--all", "--check"]))?;
+    shell_scripts(&mut skipped)?;
+    dependencies(&mut skipped)?;
+    plugins::build_all()?;
+    lints()?;
+    documentation()?;
+    let sabotaged = host::build_sabotaged()?;
+
+    let mut tally = Tally { skipped: skipped.len() as u64, ..Tally::default() };
+    let mut tests = step::cargo(["test", "--release", "--workspace", "--no-fail-fast"]);
+    tests.env("STEADFAST_SABOTAGED_HOST", sabotaged);
+    let outcome = step::run_lines("tests", &mut tests, |line| tally.see(line));
+    for reason in skipped {
+        println!("SKIPPED {reason}");
+    }
+    if let Err(error) = &outcome {
+        println!("{error:#}");
+    }
+    println!("{tally}");
+    outcome
+}
+
+fn lints() -> Result<()> {
+    let arguments = ["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    step::run("lints", &mut step::cargo(arguments))
+}
+
+fn documentation() -> Result<()> {
+    let mut documentation = step::cargo(["doc", "--release", "--workspace", "--no-deps"]);
+    step::run("documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn shell_scripts(skipped: &mut Vec<String>) -> Result<()> {
+    if !step::installed("shellcheck", &["--version"]) {
+        skipped.push("shell scripts: shellcheck is not installed".to_owned());
+        return Ok(());
+    }
+    step::run("shell scripts", Command::new("shellcheck").args(scripts()?).current_dir(step::root()))
+}
+
+fn dependencies(skipped: &mut Vec<String>) -> Result<()> {
+    if !step::installed("cargo-deny", &["--version"]) {
+        skipped.push("dependencies (licences, advisories): cargo-deny is not installed".to_owned());
+        return Ok(());
+    }
+    step::run("dependencies", &mut step::cargo(["deny", "check"]))
+}
+
+/// The shell scripts: all of `.ci`, and every `.sh` that git knows.
+fn scripts() -> Result<Vec<PathBuf>> {
+    let folder = step::root().join(".ci");
+    let mut scripts = Vec::new();
+    for entry in fs::read_dir(&folder).context("cannot list `.ci`")? {
+        scripts.push(entry?.path());
+    }
+    let listed = Command::new("git").args(["ls-files", "-z", "*.sh"]).current_dir(step::root()).output();
+    if let Ok(listed) = listed {
+        let names = listed.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        scripts.extend(names.map(|name| step::root().join(OsStr::new(&*String::from_utf8_lossy(name)))));
+    }
+    scripts.sort();
+    Ok(scripts)
+}
