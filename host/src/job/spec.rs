@@ -137,6 +137,18 @@ pub enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    /// The format that `Auto` stands for: JSON under an engine, which collects what is written; else for people.
+    #[must_use]
+    pub fn resolved(self, engine_detected: bool) -> Self {
+        match self {
+            Self::Auto if engine_detected => Self::Json,
+            Self::Auto => Self::Human,
+            given => given,
+        }
+    }
+}
+
 /// A job's name: safe as a folder's name on every file system and bucket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
