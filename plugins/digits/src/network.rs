@@ -1,0 +1,187 @@
+//! Two dense layers with a ReLU between them, their gradient, and Adam.
+//!
+//! Plain loops in a fixed order: the same weights come out to the bit, on every machine and after every resume.
+
+use rand_core::Rng;
+use safetensors::Dtype;
+use safetensors::tensor::{TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use steadfast_guest::{Error, Result};
+
+use crate::data::Sample;
+
+/// A layer's weights, or anything of their shape: a gradient, a moment of the optimizer.
+#[derive(Clone, Serialize, Deserialize)]
+struct Dense {
+    inputs: usize,
+    /// A row of `inputs` weights for each output.
+    weights: Vec<f32>,
+    biases: Vec<f32>,
+}
+
+impl Dense {
+    fn zeros(inputs: usize, outputs: usize) -> Self {
+        Self { inputs, weights: vec![0.0; inputs * outputs], biases: vec![0.0; outputs] }
+    }
+
+    /// He's initialisation: uniform, with a variance of 2 / inputs.
+    fn random(inputs: usize, outputs: usize, generator: &mut impl Rng) -> Self {
+        let mut layer = Self::zeros(inputs, outputs);
+        let bound = (6.0 / inputs as f32).sqrt();
+        for weight in &mut layer.weights {
+            // 24 random bits are an f32 exactly.
+            let unit = (generator.next_u32() >> 8) as f32 / (1 << 24) as f32;
+            *weight = (2.0 * unit - 1.0) * bound;
+        }
+        layer
+    }
+
+    fn forward(&self, inputs: &[f32]) -> Vec<f32> {
+        let rows = self.weights.chunks_exact(self.inputs).zip(&self.biases);
+        rows.map(|(row, bias)| row.iter().zip(inputs).map(|(weight, input)| weight * input).sum::<f32>() + bias)
+            .collect()
+    }
+
+    /// Adds to `gradient` what these errors at the outputs say, and answers the errors at the inputs.
+    fn backward(&self, inputs: &[f32], errors: &[f32], gradient: &mut Dense) -> Vec<f32> {
+        let mut below = vec![0.0; self.inputs];
+        for (output, error) in errors.iter().enumerate() {
+            gradient.biases[output] += error;
+            let row = output * self.inputs..(output + 1) * self.inputs;
+            for (slope, input) in gradient.weights[row.clone()].iter_mut().zip(inputs) {
+                *slope += error * input;
+            }
+            for (sum, weight) in below.iter_mut().zip(&self.weights[row]) {
+                *sum += error * weight;
+            }
+        }
+        below
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Network {
+    hidden: Dense,
+    output: Dense,
+}
+
+impl Network {
+    pub(crate) fn random([inputs, hidden, outputs]: [usize; 3], generator: &mut impl Rng) -> Self {
+        Self { hidden: Dense::random(inputs, hidden, generator), output: Dense::random(hidden, outputs, generator) }
+    }
+
+    fn zeros_like(&self) -> Self {
+        let zeros = |layer: &Dense| Dense::zeros(layer.inputs, layer.biases.len());
+        Self { hidden: zeros(&self.hidden), output: zeros(&self.output) }
+    }
+
+    /// What the hidden layer and the output layer answer.
+    fn forward(&self, sample: &Sample) -> (Vec<f32>, Vec<f32>) {
+        let mut active = self.hidden.forward(&sample.pixels);
+        active.iter_mut().for_each(|value| *value = value.max(0.0));
+        let scores = self.output.forward(&active);
+        (active, scores)
+    }
+
+    pub(crate) fn classify(&self, sample: &Sample) -> usize {
+        let (_, scores) = self.forward(sample);
+        (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap_or(0)
+    }
+
+    /// The summed cross-entropy of a batch, and the gradient of its mean.
+    pub(crate) fn loss_and_gradient(&self, batch: &[&Sample]) -> (f64, Network) {
+        let mut gradient = self.zeros_like();
+        let mut loss = 0.0;
+        for sample in batch {
+            let (active, scores) = self.forward(sample);
+            let mut errors = softmax(&scores);
+            loss -= f64::from(errors[sample.label].max(f32::MIN_POSITIVE)).ln();
+            errors[sample.label] -= 1.0;
+            errors.iter_mut().for_each(|error| *error /= batch.len() as f32);
+
+            let mut below = self.output.backward(&active, &errors, &mut gradient.output);
+            for (error, active) in below.iter_mut().zip(&active) {
+                *error = if *active > 0.0 { *error } else { 0.0 };
+            }
+            self.hidden.backward(&sample.pixels, &below, &mut gradient.hidden);
+        }
+        (loss, gradient)
+    }
+
+    /// The network as PyTorch's `nn.Linear` names and shapes it.
+    pub(crate) fn to_safetensors(&self) -> Result<Vec<u8>> {
+        let mut tensors = Vec::new();
+        for (name, layer) in [("hidden", &self.hidden), ("output", &self.output)] {
+            let outputs = layer.biases.len();
+            tensors.push((format!("{name}.weight"), vec![outputs, layer.inputs], to_bytes(&layer.weights)));
+            tensors.push((format!("{name}.bias"), vec![outputs], to_bytes(&layer.biases)));
+        }
+        let views =
+            tensors.iter().map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)));
+        let views: Result<Vec<_>, _> = views.collect();
+        views.and_then(|views| serialize(views, None)).map_err(Error::invalid)
+    }
+
+    fn values(&self) -> impl Iterator<Item = &f32> {
+        [&self.hidden, &self.output].into_iter().flat_map(|layer| layer.weights.iter().chain(&layer.biases))
+    }
+
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut f32> {
+        [&mut self.hidden, &mut self.output]
+            .into_iter()
+            .flat_map(|layer| layer.weights.iter_mut().chain(&mut layer.biases))
+    }
+}
+
+fn softmax(scores: &[f32]) -> Vec<f32> {
+    let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f32> = scores.iter().map(|score| (score - highest).exp()).collect();
+    let sum: f32 = powers.iter().sum();
+    powers.into_iter().map(|power| power / sum).collect()
+}
+
+fn to_bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Adam, as Kingma and Ba wrote it down. Its two moments are as large as the network each, and as much a part of the state.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Adam {
+    updates: i32,
+    mean: Network,
+    square: Network,
+}
+
+impl Adam {
+    const KEEP_MEAN: f32 = 0.9;
+    const KEEP_SQUARE: f32 = 0.999;
+
+    pub(crate) fn new(network: &Network) -> Self {
+        Self { updates: 0, mean: network.zeros_like(), square: network.zeros_like() }
+    }
+
+    pub(crate) fn update(&mut self, network: &mut Network, gradient: &Network, learning_rate: f32) {
+        self.updates += 1;
+        let unbias_mean = 1.0 - Self::KEEP_MEAN.powi(self.updates);
+        let unbias_square = 1.0 - Self::KEEP_SQUARE.powi(self.updates);
+        let moments = self.mean.values_mut().zip(self.square.values_mut());
+        for ((weight, slope), (mean, square)) in network.values_mut().zip(gradient.values()).zip(moments) {
+            *mean = Self::KEEP_MEAN * *mean + (1.0 - Self::KEEP_MEAN) * slope;
+            *square = Self::KEEP_SQUARE * *square + (1.0 - Self::KEEP_SQUARE) * slope * slope;
+            *weight -= learning_rate * (*mean / unbias_mean) / ((*square / unbias_square).sqrt() + 1e-8);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Network {
+    pub(crate) fn flat(&self) -> Vec<f32> {
+        self.values().copied().collect()
+    }
+
+    pub(crate) fn nudge(&mut self, at: usize, shift: f32) {
+        if let Some(value) = self.values_mut().nth(at) {
+            *value += shift;
+        }
+    }
+}
