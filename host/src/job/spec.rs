@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,40 @@ pub struct JobSpec {
     pub dry_run: bool,
 }
 
+impl JobSpec {
+    /// This plugin with every option as it is when nothing is said.
+    #[must_use]
+    pub fn new(plugin: impl Into<PathBuf>) -> Self {
+        Self {
+            plugin: plugin.into(),
+            name: None,
+            run_id: None,
+            config: "{}".to_owned(),
+            volume: None,
+            input: None,
+            output: None,
+            scratch: None,
+            seed: None,
+            every: Every::Time(Duration::from_secs(30)),
+            keep: NonZeroU32::MIN.saturating_add(1),
+            grace: None,
+            memory_limit: 2 << 30,
+            step_timeout: None,
+            attempt_deadline: None,
+            if_done: IfDone::default(),
+            fresh: false,
+            from: None,
+            accept_changed: BTreeSet::new(),
+            volume_is_ephemeral: false,
+            max_stalled: NonZeroU32::MIN.saturating_add(2),
+            max_save_failures: NonZeroU32::MIN.saturating_add(2),
+            input_digest: InputDigest::default(),
+            log: LogFormat::default(),
+            dry_run: false,
+        }
+    }
+}
+
 /// When a checkpoint is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
@@ -73,6 +108,46 @@ pub enum Every {
     Time(Duration),
     /// After this many steps.
     Steps(u64),
+}
+
+impl fmt::Display for Every {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time(time) => write!(f, "{}", humantime::format_duration(*time)),
+            Self::Steps(1) => f.write_str("1 step"),
+            Self::Steps(steps) => write!(f, "{steps} steps"),
+        }
+    }
+}
+
+/// Why a text doesn't say when a checkpoint is due.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}: say a time, such as 30s or 5m, or a number of steps, such as 5steps")]
+pub struct BadEvery {
+    reason: &'static str,
+}
+
+impl FromStr for Every {
+    type Err = BadEvery;
+
+    fn from_str(given: &str) -> Result<Self, BadEvery> {
+        let given = given.trim();
+        let count = given.strip_suffix("steps").or_else(|| given.strip_suffix("step")).map(str::trim_end);
+        let every = match count {
+            Some(count) => count.parse().map(Self::Steps).map_err(|_| "not a number of steps"),
+            None if given.parse::<f64>().is_ok() => Err("it has no unit"),
+            None => {
+                humantime::parse_duration(given).map(Self::Time).map_err(|_| "neither a time nor a number of steps")
+            }
+        };
+        match every {
+            Ok(Self::Steps(0) | Self::Time(Duration::ZERO)) => {
+                Err(BadEvery { reason: "it has to be more than nothing" })
+            }
+            Ok(every) => Ok(every),
+            Err(reason) => Err(BadEvery { reason }),
+        }
+    }
 }
 
 /// What to do when the newest lineage of the task is already done.
@@ -221,5 +296,37 @@ impl TryFrom<String> for JobName {
 impl From<JobName> for String {
     fn from(name: JobName) -> Self {
         name.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+
+    #[test]
+    fn when_to_save_is_a_time_or_a_number_of_steps() {
+        for (given, shown) in [("30s", "30s"), ("5steps", "5 steps"), (" 1 step ", "1 step"), ("2h 5m", "2h 5m")] {
+            let every: Every = given.parse().unwrap();
+            assert_eq!(every.to_string(), shown);
+            assert_eq!(shown.parse::<Every>().unwrap(), every);
+        }
+        for given in
+            ["", "-", "0s", "0steps", "30", "-5steps", "1.5steps", "steps", "soon", "-30s", "99999999999999999999h"]
+        {
+            assert!(given.parse::<Every>().is_err(), "{given}");
+        }
+        insta::assert_snapshot!("30".parse::<Every>().unwrap_err(), @"it has no unit: say a time, such as 30s or 5m, or a number of steps, such as 5steps");
+    }
+
+    #[test]
+    fn names_are_safe_as_folders() {
+        for good in ["a", "digits", "0", "a.b_c-d", "com", "console", &"x".repeat(128)] {
+            assert!(JobName::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", "-a", "_a", "a/b", "a b", "é", "CON", "nul.txt", "com1", "a\0", &"x".repeat(129)] {
+            assert!(JobName::new(bad).is_err(), "{bad}");
+        }
     }
 }
