@@ -1,0 +1,35 @@
+//! Wants so much memory at once, or in pieces until there is no more: `{"at": 3, "mebibytes": 512, "pieces": 1}`.
+
+use serde::Deserialize;
+use steadfast_guest::{Result, plugin};
+use test_guests::{Trouble, Troubled};
+
+#[derive(Deserialize)]
+struct Hungry {
+    #[serde(default = "much")]
+    mebibytes: usize,
+    #[serde(default = "one")]
+    pieces: usize,
+}
+
+fn much() -> usize {
+    512
+}
+
+fn one() -> usize {
+    1
+}
+
+impl Trouble for Hungry {
+    type Options = Self;
+
+    fn strike(options: &Self) -> Result<()> {
+        let piece = (options.mebibytes << 20) / options.pieces.max(1);
+        let taken: Vec<_> = (0..options.pieces).map(|number| vec![number as u8 | 1; piece]).collect();
+        std::hint::black_box(taken);
+        println!("got {} MiB", options.mebibytes);
+        Ok(())
+    }
+}
+
+plugin!(Troubled<Hungry>);
