@@ -1,0 +1,162 @@
+//! Compiled plugins, kept between attempts so that one with a Python interpreter in it starts in milliseconds.
+//!
+//! The cache is never needed: whatever is wrong with it, from a full disk to a damaged entry, the plugin is compiled again and
+//! nobody hears of it. An entry's name is a hash of the component's digest and of everything in the engine that its code depends
+//! on, so entries never go stale. Entries are machine code that the host will run, so a folder that others may write to is not used.
+//!
+//! ```text
+//!  entry:  magic "steadcw1" · BLAKE3 of name and code (32 bytes) · code
+//! ```
+
+use std::fs::{self, DirBuilder, File};
+use std::hash::{Hash, Hasher};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::precompiled_unsafe;
+
+const MAGIC: &[u8; 8] = b"steadcw1";
+/// More than anybody switches between; beyond it the oldest go.
+const MOST_ENTRIES: usize = 32;
+/// A stage file of this age belongs to nobody who is still writing.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Where compiled plugins are kept: `$STEADFAST_CACHE`, else `$XDG_CACHE_HOME/steadfast`, else `~/.cache/steadfast`. None of
+/// them set, or the first set but empty: no cache.
+pub fn default_cache_folder(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let full = |name: &str| env(name).filter(|value| !value.is_empty());
+    match env("STEADFAST_CACHE") {
+        Some(folder) => Some(folder).filter(|folder| !folder.is_empty()).map(PathBuf::from),
+        None => full("XDG_CACHE_HOME")
+            .map(|base| Path::new(&base).join("steadfast"))
+            .or_else(|| full("HOME").map(|home| Path::new(&home).join(".cache/steadfast"))),
+    }
+}
+
+/// A folder of compiled plugins.
+pub(super) struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The compiled component, if it is there and whole.
+    pub(super) fn get(&self, engine: &Engine, digest: &str) -> Option<Component> {
+        if !is_private(&self.folder) {
+            return None;
+        }
+        let name = entry_name(engine, digest);
+        let entry = fs::read(self.folder.join(&name)).ok()?;
+        precompiled_unsafe::component(engine, whole_code(&name, &entry)?)
+    }
+
+    /// Keeps a compiled component, if that can be done.
+    pub(super) fn put(&self, engine: &Engine, digest: &str, component: &Component) {
+        // Failing here costs the next attempt a compilation, and nothing else.
+        let _ = self.try_put(engine, digest, component);
+    }
+
+    fn try_put(&self, engine: &Engine, digest: &str, component: &Component) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        if !is_private(&self.folder) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may write to the cache"));
+        }
+        let code = component.serialize().map_err(io::Error::other)?;
+        let name = entry_name(engine, digest);
+        let mut stage = tempfile::NamedTempFile::new_in(&self.folder)?;
+        stage.write_all(MAGIC)?;
+        stage.write_all(seal(&name, &code).as_bytes())?;
+        stage.write_all(&code)?;
+        stage.as_file().sync_data()?;
+        stage.persist(self.folder.join(&name)).map_err(|error| error.error)?;
+        self.tidy()
+    }
+
+    fn tidy(&self) -> io::Result<()> {
+        let mut entries = Vec::new();
+        for file in fs::read_dir(&self.folder)? {
+            let file = file?;
+            let Ok(modified) = file.metadata().and_then(|metadata| metadata.modified()) else { continue };
+            let name = file.file_name();
+            if name.as_encoded_bytes().ends_with(SUFFIX.as_bytes()) {
+                entries.push((modified, file.path()));
+            } else if name.as_encoded_bytes().starts_with(b".tmp") && is_stale(modified) {
+                fs::remove_file(file.path())?;
+            }
+        }
+        entries.sort();
+        entries.iter().rev().skip(MOST_ENTRIES).try_for_each(|(_, path)| fs::remove_file(path))
+    }
+}
+
+const SUFFIX: &str = ".compiled";
+
+fn is_stale(modified: SystemTime) -> bool {
+    SystemTime::now().duration_since(modified).is_ok_and(|age| age > STALE)
+}
+
+/// Whether only we can write to the folder.
+fn is_private(folder: &Path) -> bool {
+    let opened = File::open(folder).and_then(|folder| folder.metadata());
+    opened.is_ok_and(|metadata| {
+        metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0
+    })
+}
+
+fn entry_name(engine: &Engine, digest: &str) -> String {
+    let mut hasher = Blake3Hasher(blake3::Hasher::new_derive_key("steadfast 0.1 compiled plugin"));
+    hasher.write(digest.as_bytes());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    format!("{}{SUFFIX}", hasher.0.finalize().to_hex())
+}
+
+fn seal(name: &str, code: &[u8]) -> blake3::Hash {
+    blake3::Hasher::new().update(name.as_bytes()).update(code).finalize()
+}
+
+/// The code in an entry whose seal holds.
+fn whole_code<'a>(name: &str, entry: &'a [u8]) -> Option<precompiled_unsafe::OwnCode<'a>> {
+    let (stored, code) = entry.strip_prefix(MAGIC)?.split_first_chunk::<32>()?;
+    (seal(name, code) == *stored).then(|| precompiled_unsafe::OwnCode::proven(code))
+}
+
+/// Lets the engine's `Hash` feed a hash that is the same in every process.
+struct Blake3Hasher(blake3::Hasher);
+
+impl Hasher for Blake3Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let hash = self.0.finalize();
+        u64::from_le_bytes(std::array::from_fn(|at| hash.as_bytes()[at]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_cache_is() {
+        let folder = |set: &[(&str, &str)]| {
+            default_cache_folder(&|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        };
+        let all = [("STEADFAST_CACHE", "/c"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
+        assert_eq!(folder(&all), Some("/c".into()));
+        assert_eq!(folder(&all[1..]), Some("/x/steadfast".into()));
+        assert_eq!(folder(&all[2..]), Some("/h/.cache/steadfast".into()));
+        assert_eq!(folder(&[("XDG_CACHE_HOME", ""), ("HOME", "/h")]), Some("/h/.cache/steadfast".into()));
+        assert_eq!(folder(&[("STEADFAST_CACHE", ""), ("HOME", "/h")]), None);
+        assert_eq!(folder(&[]), None);
+    }
+}

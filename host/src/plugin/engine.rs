@@ -1,0 +1,86 @@
+//! The wasmtime engine, set up so that runs repeat, and the linker: everything that a guest can import.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime::{Config, Engine, WasmBacktraceDetails};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use super::cache::Cache;
+use super::limits::MemoryBudget;
+use super::{GuestEvents, Plugin, PluginError, bindings, load, state};
+
+/// The native stack that guest code may use. A thread that calls guests needs this and as much again for the host.
+const GUEST_STACK: usize = 1 << 20;
+/// Enough to get past the frames of a panic.
+const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
+
+/// Compiles and runs plugins. One for a process is enough.
+pub struct Runtime {
+    pub(super) engine: Engine,
+    pub(super) linker: Arc<Linker<GuestState>>,
+    pub(super) cache: Option<Cache>,
+}
+
+impl Runtime {
+    /// Sets the engine up. `cache` is a folder for compiled plugins; without one, every load compiles.
+    pub fn new(cache: Option<PathBuf>) -> Result<Self, PluginError> {
+        let failed = |error: wasmtime::Error| PluginError::Engine { cause: format!("{error:#}") };
+        let engine = Engine::new(&config()).map_err(failed)?;
+        let linker = Arc::new(linker(&engine).map_err(failed)?);
+        Ok(Self { engine, linker, cache: cache.map(Cache::new) })
+    }
+
+    /// Reads, checks and compiles the component in `file`, or finds it compiled.
+    pub fn load(&self, file: &Path) -> Result<Plugin, PluginError> {
+        self.load_bytes(file, &load::read(file)?)
+    }
+
+    /// The same for bytes that are at hand; `label` names them in messages.
+    pub fn load_bytes(&self, label: &Path, bytes: &[u8]) -> Result<Plugin, PluginError> {
+        load::plugin(self, label, bytes)
+    }
+}
+
+/// What belongs to one guest, reachable from its imports.
+pub(super) struct GuestState {
+    pub(super) wasi: WasiCtx,
+    pub(super) table: ResourceTable,
+    pub(super) memory: MemoryBudget,
+    pub(super) events: Arc<dyn GuestEvents>,
+    pub(super) dropped_metrics: u64,
+}
+
+impl WasiView for GuestState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .max_wasm_stack(GUEST_STACK)
+        // The same numbers on every machine: no NaN payloads, no freedom for relaxed SIMD.
+        .cranelift_nan_canonicalization(true)
+        .relaxed_simd_deterministic(true)
+        // Threads would make runs differ, and shared memories escape the memory limit.
+        .wasm_threads(false)
+        .wasm_backtrace_details(WasmBacktraceDetails::Enable)
+        .wasm_backtrace_max_frames(Some(BACKTRACE_FRAMES));
+    config
+}
+
+fn linker(engine: &Engine) -> wasmtime::Result<Linker<GuestState>> {
+    let mut linker = Linker::new(engine);
+    wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
+    bindings::steadfast::job::telemetry::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    bindings::steadfast::job::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    state::add_to_linker(&mut linker)?;
+    Ok(linker)
+}
+
+impl bindings::steadfast::job::types::Host for GuestState {}

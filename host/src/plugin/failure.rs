@@ -1,0 +1,199 @@
+//! What a call that did not come back means, in words for the plugin's author.
+//!
+//! A trap's own cause ("unreachable") is rarely what went wrong: a panicking Rust guest prints its message and then aborts. So
+//! the message is made of the cause, what the guest said on standard error in the same call, and the guest's own stack, without
+//! the frames of the panic machinery.
+
+use std::fmt::Write as _;
+
+use wasmtime::{FrameInfo, Trap, WasmBacktrace};
+use wasmtime_wasi::I32Exit;
+
+use super::interrupt::Interruption;
+use super::limits::Refusal;
+use super::stdio;
+
+/// Why the guest says that it cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GuestError {
+    /// Configuration or input can never work.
+    #[error("invalid: {0}")]
+    Invalid(String),
+    /// Another attempt may succeed.
+    #[error("retryable: {0}")]
+    Retryable(String),
+    /// The state has a version that the plugin cannot read.
+    #[error("incompatible state: {0}")]
+    IncompatibleState(String),
+}
+
+/// Why a call has no result. After any but [`CallError::Guest`] the guest is never called again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The guest answered with an error.
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// The guest broke off.
+    #[error("{message}")]
+    Trap {
+        /// The cause, the guest's last words, and its stack; several lines.
+        message: String,
+    },
+    /// The host ended the call.
+    #[error("interrupted: {0}")]
+    Interrupted(Interruption),
+    /// The guest broke off after it was refused more memory.
+    #[error(
+        "out of memory: the guest wanted {wanted} bytes in all and its limit is {limit}\nhint: raise it with --memory-limit"
+    )]
+    MemoryLimit {
+        /// What it would have had in all, in bytes.
+        wanted: u64,
+        /// What it may have.
+        limit: u64,
+    },
+    /// The guest called `exit`.
+    #[error("the guest exited with code {0} instead of answering")]
+    Exited(i32),
+}
+
+const MOST_FRAMES: usize = 16;
+const LONGEST_LAST_WORDS: usize = 2048;
+
+/// Turns what wasmtime reports into what it means.
+pub(super) fn explain(error: &wasmtime::Error, refusal: Option<Refusal>, last_words: &[String]) -> CallError {
+    if let Some(why) = error.downcast_ref::<Interruption>() {
+        return CallError::Interrupted(*why);
+    }
+    if let Some(exit) = error.downcast_ref::<I32Exit>() {
+        return CallError::Exited(exit.0);
+    }
+    if let Some(Refusal { wanted, limit }) = refusal {
+        return CallError::MemoryLimit { wanted, limit };
+    }
+    CallError::Trap { message: describe(error, last_words) }
+}
+
+fn describe(error: &wasmtime::Error, last_words: &[String]) -> String {
+    let panic = panic_message(last_words);
+    let mut text = match (&panic, error.downcast_ref::<Trap>()) {
+        (Some(panic), _) => format!("the guest panicked {panic}"),
+        (None, Some(Trap::UnreachableCodeReached)) => "the guest aborted".to_owned(),
+        (None, Some(Trap::StackOverflow)) => "stack exhausted: recursion without end?".to_owned(),
+        (None, Some(trap)) => trap.to_string(),
+        (None, None) => error.root_cause().to_string(),
+    };
+    if panic.is_none() && !last_words.is_empty() {
+        text.push_str("\n  its last words:");
+        for line in last_words {
+            let _ = write!(text, "\n  | {}", stdio::cut(line, 512));
+        }
+    }
+    if let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() {
+        text.push_str(&stack(backtrace.frames()));
+    }
+    text
+}
+
+/// From the last `panicked` that Rust's standard library printed: place and message, without its note about backtraces.
+fn panic_message(last_words: &[String]) -> Option<String> {
+    let first = last_words.iter().rposition(|line| line.starts_with("thread '") && line.contains(" panicked at "))?;
+    let (_, place) = last_words[first].split_once(" panicked at ")?;
+    let rest = last_words[first + 1..].iter().take_while(|line| !line.starts_with("note: "));
+    let mut text = format!("at {place}");
+    for line in rest {
+        let _ = write!(text, "\n  {line}");
+    }
+    Some(stdio::cut(&text, LONGEST_LAST_WORDS).to_owned())
+}
+
+fn stack(frames: &[FrameInfo]) -> String {
+    let names: Vec<String> = frames.iter().map(function_name).collect();
+    let first = names.iter().rposition(|name| is_panic_machinery(name)).map_or(0, |last| last + 1);
+    // A trap inside the machinery itself still shows something.
+    let first = if first < frames.len() { first } else { 0 };
+    let mut text = String::new();
+    for (frame, name) in frames.iter().zip(&names).skip(first).take(MOST_FRAMES) {
+        let _ = write!(text, "\n    in {}{}", stdio::cut(name, 300), place(frame));
+    }
+    let left_out = frames.len().saturating_sub(first + MOST_FRAMES);
+    if left_out > 0 {
+        let _ = write!(text, "\n    … and {left_out} frames more");
+    }
+    text
+}
+
+fn function_name(frame: &FrameInfo) -> String {
+    let raw = frame.symbols().first().and_then(|symbol| symbol.name()).or(frame.func_name());
+    match raw {
+        Some(name) => format!("{:#}", rustc_demangle::demangle(name)),
+        None => format!("function {}", frame.func_index()),
+    }
+}
+
+fn place(frame: &FrameInfo) -> String {
+    let Some(symbol) = frame.symbols().first() else { return String::new() };
+    match (symbol.file(), symbol.line()) {
+        (Some(file), Some(line)) => format!(" ({file}:{line})"),
+        (Some(file), None) => format!(" ({file})"),
+        _ => String::new(),
+    }
+}
+
+fn is_panic_machinery(name: &str) -> bool {
+    const MARKS: [&str; 8] = [
+        "core::panicking::",
+        "std::panicking::",
+        "rust_panic",
+        "__rust_abort",
+        "std::process::abort",
+        "core::option::unwrap_failed",
+        "core::option::expect_failed",
+        "core::result::unwrap_failed",
+    ];
+    MARKS.iter().any(|mark| name.contains(mark)) || matches!(name, "abort" | "panic_abort" | "rust_begin_unwind")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(lines: &[&str]) -> Vec<String> {
+        lines.iter().map(|line| (*line).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_panic_message_leads() {
+        let said = words(&[
+            "loading",
+            "",
+            "thread '<unnamed>' (1) panicked at src/lib.rs:7:5:",
+            "index out of bounds: the len is 3",
+            "  but the index is 4",
+            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
+        ]);
+        let error = wasmtime::Error::from(Trap::UnreachableCodeReached);
+        insta::assert_snapshot!(explain(&error, None, &said), @"");
+    }
+
+    #[test]
+    fn last_words_stand_in_for_a_panic() {
+        let error = wasmtime::Error::from(Trap::UnreachableCodeReached);
+        insta::assert_snapshot!(explain(&error, None, &words(&["Assertion failed: n > 0"])), @"");
+    }
+
+    #[test]
+    fn a_refused_growth_is_the_cause() {
+        let error = wasmtime::Error::from(Trap::UnreachableCodeReached);
+        let refusal = Refusal { wanted: 2000, limit: 1000 };
+        let got = explain(&error, Some(refusal), &[]);
+        assert_eq!(got, CallError::MemoryLimit { wanted: 2000, limit: 1000 });
+    }
+
+    #[test]
+    fn an_interruption_beats_all() {
+        let error = wasmtime::Error::new(Interruption::GraceEnds);
+        let refusal = Refusal { wanted: 2000, limit: 1000 };
+        assert_eq!(explain(&error, Some(refusal), &[]), CallError::Interrupted(Interruption::GraceEnds));
+    }
+}

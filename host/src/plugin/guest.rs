@@ -1,0 +1,192 @@
+//! One running guest and its typed calls.
+//!
+//! A call that traps, exits or is interrupted leaves the guest's memory in the middle of something, so the guest is never
+//! called again: every later call answers with an error that says so.
+
+use wasmtime::Store;
+use wasmtime::component::{Resource, ResourceTable};
+use wasmtime_wasi::p2::DynOutputStream;
+use wasmtime_wasi::runtime::in_tokio;
+
+use super::bindings::Plugin as Bindings;
+use super::bindings::exports::steadfast::job::workload::Guest as Workload;
+use super::bindings::steadfast::job::types as wit;
+use super::engine::GuestState;
+use super::failure::{self, CallError, GuestError};
+use super::limits::MemoryBudget;
+use super::random::{Random, RandomPosition};
+use super::state::{Reader, Snapshot, Writer};
+use super::stdio::Lines;
+use super::{GuestSettings, GuestStream, JobInfo, Plugin, PluginError, Step, wasi};
+
+/// A guest may say more in its state than it holds in memory, but not without bound.
+const SNAPSHOT_PER_MEMORY: u64 = 4;
+const SMALLEST_SNAPSHOT_LIMIT: u64 = 64 << 20;
+const SMALLEST_HOSTCALL_FUEL: u64 = 1 << 20;
+/// Streams, files and pollables that a guest may hold at once.
+const MOST_RESOURCES: usize = 100_000;
+
+/// A running plugin. Its calls need a thread with at least 2 MiB of stack.
+pub struct Guest {
+    store: Store<GuestState>,
+    bindings: Bindings,
+    random: Random,
+    stdout: Lines,
+    stderr: Lines,
+    snapshot_limit: u64,
+    ended: Option<String>,
+}
+
+impl Guest {
+    pub(super) fn new(plugin: &Plugin, settings: GuestSettings) -> Result<Self, PluginError> {
+        let stdout = Lines::new(GuestStream::Stdout, settings.events.clone());
+        let stderr = Lines::new(GuestStream::Stderr, settings.events.clone());
+        let random = Random::new(settings.seed);
+        let wasi = wasi::context(&settings, &stdout, &stderr, &random)?;
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MOST_RESOURCES);
+        let memory = MemoryBudget::new(settings.memory_limit);
+        let state = GuestState { wasi, table, memory, events: settings.events, dropped_metrics: 0 };
+
+        let mut store = Store::new(plugin.pre().engine(), state);
+        store.limiter(|state| &mut state.memory);
+        let interrupter = plugin.interrupter();
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| interrupter.at_deadline());
+        let fuel = settings.memory_limit.max(SMALLEST_HOSTCALL_FUEL);
+        store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
+
+        let bindings = plugin.pre().instantiate(&mut store).map_err(|error| {
+            let why = failure::explain(&error, store.data().memory.refusal(), &stderr.last_words());
+            PluginError::Instantiate { path: plugin.path().to_owned(), cause: why.to_string() }
+        })?;
+        let snapshot_limit = settings.memory_limit.saturating_mul(SNAPSHOT_PER_MEMORY).max(SMALLEST_SNAPSHOT_LIMIT);
+        Ok(Self { store, bindings, random, stdout, stderr, snapshot_limit, ended: None })
+    }
+
+    /// Begins the task from step 0.
+    pub fn start(&mut self, job: &JobInfo, config: &str) -> Result<(), CallError> {
+        let job = job_record(job);
+        self.call(|workload, store| workload.call_start(store, &job, config))
+    }
+
+    /// One unit of work.
+    pub fn step(&mut self) -> Result<Step, CallError> {
+        match self.call(|workload, store| workload.call_step(store))? {
+            wit::Outcome::More(wit::Progress { done, total }) => Ok(Step::More { done, total }),
+            wit::Outcome::Done(line) => {
+                self.settle_files()?;
+                Ok(Step::Done(line))
+            }
+        }
+    }
+
+    /// The guest's state. The buffers of `reuse`, an earlier snapshot, are used again for sections of the same names.
+    pub fn snapshot(&mut self, reuse: Snapshot) -> Result<Snapshot, CallError> {
+        let writer = Writer::new(reuse, self.snapshot_limit);
+        let (version, writer) =
+            self.call_with(writer, |workload, store, rep| workload.call_snapshot(store, Resource::new_borrow(rep)))?;
+        self.settle_files()?;
+        Ok(writer.finish(version))
+    }
+
+    /// Goes on from `state`, instead of [`start`](Self::start). The state's buffers come back for the next snapshot.
+    pub fn restore(&mut self, job: &JobInfo, config: &str, state: Snapshot) -> Result<Snapshot, CallError> {
+        let job = job_record(job);
+        let ((), reader) = self.call_with(Reader::new(state), |workload, store, rep| {
+            workload.call_restore(store, &job, config, Resource::new_borrow(rep))
+        })?;
+        Ok(reader.finish())
+    }
+
+    /// Where the guest's random streams are: part of every checkpoint.
+    pub fn random_position(&self) -> RandomPosition {
+        self.random.position()
+    }
+
+    /// Puts the random streams where a checkpoint says that they were.
+    pub fn set_random_position(&mut self, position: RandomPosition) {
+        self.random.set_position(position);
+    }
+
+    /// Hands over what was printed without a line end.
+    pub fn flush_output(&self) {
+        self.stdout.flush();
+        self.stderr.flush();
+    }
+
+    /// Bytes in all memories and tables.
+    pub fn memory_used(&self) -> u64 {
+        self.store.data().memory.used()
+    }
+
+    /// How many metrics were dropped because of their names.
+    pub fn dropped_metrics(&self) -> u64 {
+        self.store.data().dropped_metrics
+    }
+
+    /// A call that is lent `resource`, for as long as it lasts.
+    fn call_with<T: Send + 'static, R>(
+        &mut self,
+        resource: T,
+        call: impl FnOnce(&Workload, &mut Store<GuestState>, u32) -> wasmtime::Result<Result<R, wit::Error>>,
+    ) -> Result<(R, T), CallError> {
+        let lent = self.store.data_mut().table.push(resource).map_err(|error| host_failure(&error))?;
+        let rep = lent.rep();
+        let outcome = self.call(|workload, store| call(workload, store, rep));
+        let back = self.store.data_mut().table.delete(lent);
+        Ok((outcome?, back.map_err(|error| host_failure(&error))?))
+    }
+
+    fn call<R>(
+        &mut self,
+        call: impl FnOnce(&Workload, &mut Store<GuestState>) -> wasmtime::Result<Result<R, wit::Error>>,
+    ) -> Result<R, CallError> {
+        if let Some(why) = &self.ended {
+            return Err(CallError::Trap {
+                message: format!("the guest cannot be called any more, since it ended: {why}"),
+            });
+        }
+        self.store.data_mut().memory.begin_call();
+        self.stderr.begin_call();
+        match call(self.bindings.steadfast_job_workload(), &mut self.store) {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(CallError::Guest(guest_error(error))),
+            Err(error) => {
+                self.flush_output();
+                let why = failure::explain(&error, self.store.data().memory.refusal(), &self.stderr.last_words());
+                self.ended = Some(why.to_string().lines().next().unwrap_or_default().to_owned());
+                Err(why)
+            }
+        }
+    }
+
+    /// Waits for writes to files that a guest began and did not wait for, so that `/output` holds what the guest wrote.
+    fn settle_files(&mut self) -> Result<(), CallError> {
+        for entry in self.store.data_mut().table.iter_mut() {
+            let entry: &mut dyn std::any::Any = entry;
+            if let Some(stream) = entry.downcast_mut::<DynOutputStream>() {
+                in_tokio(stream.ready());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn job_record(job: &JobInfo) -> wit::Job {
+    let JobInfo { name, task_index, task_count, attempt, seed } = job;
+    wit::Job { name: name.clone(), task_index: *task_index, task_count: *task_count, attempt: *attempt, seed: *seed }
+}
+
+fn guest_error(error: wit::Error) -> GuestError {
+    match error {
+        wit::Error::Invalid(text) => GuestError::Invalid(text),
+        wit::Error::Retryable(text) => GuestError::Retryable(text),
+        wit::Error::IncompatibleState(text) => GuestError::IncompatibleState(text),
+    }
+}
+
+/// The guest holds so many resources that none can be lent to it, or the like.
+fn host_failure(error: &wasmtime::component::ResourceTableError) -> CallError {
+    CallError::Trap { message: format!("the call cannot be made: {error}") }
+}

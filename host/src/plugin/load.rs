@@ -1,0 +1,129 @@
+//! From a file to a [`Plugin`]: read, recognise, check against the world, compile or find compiled.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use wasmtime::component::Component;
+
+use super::bindings::PluginPre;
+use super::engine::{GuestState, Runtime};
+use super::inspect::{self, FileKind, Inspection};
+use super::{Guest, GuestSettings, Interrupter, PluginError, world};
+
+/// Larger than any plugin that compiles in reasonable time; keeps a wrong path from filling the memory.
+const LARGEST_FILE: u64 = 1 << 30;
+
+/// A component that fits the world, compiled. Clones are cheap and the same plugin.
+#[derive(Clone)]
+pub struct Plugin(Arc<Inner>);
+
+struct Inner {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    digest: String,
+    facts: OnceLock<Inspection>,
+    from_cache: bool,
+    pre: PluginPre<GuestState>,
+    interrupter: Interrupter,
+}
+
+impl Plugin {
+    /// The SHA-256 of the file, as `sha256:` and 64 hexadecimal digits.
+    pub fn digest(&self) -> &str {
+        &self.0.digest
+    }
+
+    /// The file's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.bytes
+    }
+
+    /// Where it was read from.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// What it exports and imports. Computed when first asked for.
+    pub fn facts(&self) -> &Inspection {
+        self.0.facts.get_or_init(|| inspect::inspect(&self.0.bytes))
+    }
+
+    /// Whether the compiled code was found in the cache.
+    pub fn from_cache(&self) -> bool {
+        self.0.from_cache
+    }
+
+    /// Starts a guest. None of its exports has been called yet.
+    pub fn instantiate(&self, settings: GuestSettings) -> Result<Guest, PluginError> {
+        Guest::new(self, settings)
+    }
+
+    /// What ends calls of this plugin's guests.
+    pub fn interrupter(&self) -> Interrupter {
+        self.0.interrupter.clone()
+    }
+
+    pub(super) fn pre(&self) -> &PluginPre<GuestState> {
+        &self.0.pre
+    }
+}
+
+/// Reads a plugin file; a folder, a device or a file that cannot be one is refused without reading it.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, PluginError> {
+    let failed = |source: io::Error| PluginError::Read { path: path.to_owned(), source };
+    let not = |kind| PluginError::NotAComponent { path: path.to_owned(), kind };
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(not(FileKind::Folder));
+    }
+    if !metadata.is_file() {
+        return Err(not(FileKind::Unknown("neither a file nor a folder".to_owned())));
+    }
+    if metadata.len() > LARGEST_FILE {
+        return Err(not(FileKind::Unknown(format!("a file of {} bytes; the most is {LARGEST_FILE}", metadata.len()))));
+    }
+    std::fs::read(path).map_err(failed)
+}
+
+pub(super) fn plugin(runtime: &Runtime, path: &Path, bytes: &[u8]) -> Result<Plugin, PluginError> {
+    let digest = inspect::digest(bytes);
+    let cached = runtime.cache.as_ref().and_then(|cache| cache.get(&runtime.engine, &digest));
+    let from_cache = cached.is_some();
+    let facts = OnceLock::new();
+    let component = match cached {
+        Some(component) => component,
+        None => {
+            let inspection = inspect::inspect(bytes);
+            check(path, &inspection)?;
+            let _ = facts.set(inspection);
+            compile(runtime, path, bytes, &digest)?
+        }
+    };
+    let instance = runtime.linker.instantiate_pre(&component);
+    let pre = instance
+        .and_then(PluginPre::new)
+        .map_err(|error| PluginError::World { path: path.to_owned(), problems: vec![world::type_mismatch(&error)] })?;
+    let interrupter = Interrupter::new(&runtime.engine);
+    let (path, bytes) = (path.to_owned(), bytes.to_owned());
+    Ok(Plugin(Arc::new(Inner { path, bytes, digest, facts, from_cache, pre, interrupter })))
+}
+
+fn check(path: &Path, inspection: &Inspection) -> Result<(), PluginError> {
+    if inspection.kind != FileKind::Component {
+        return Err(PluginError::NotAComponent { path: path.to_owned(), kind: inspection.kind.clone() });
+    }
+    if !inspection.problems.is_empty() {
+        return Err(PluginError::World { path: path.to_owned(), problems: inspection.problems.clone() });
+    }
+    Ok(())
+}
+
+fn compile(runtime: &Runtime, path: &Path, bytes: &[u8], digest: &str) -> Result<Component, PluginError> {
+    let component = Component::from_binary(&runtime.engine, bytes)
+        .map_err(|error| PluginError::Compile { path: path.to_owned(), cause: format!("{error:#}") })?;
+    if let Some(cache) = &runtime.cache {
+        cache.put(&runtime.engine, digest, &component);
+    }
+    Ok(component)
+}

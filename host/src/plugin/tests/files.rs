@@ -1,0 +1,216 @@
+//! Loading: files that are no plugins, and the cache.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::super::*;
+use super::build::{self, Guest as Text};
+use super::{Recorder, job, settings};
+
+fn refusal(bytes: &[u8]) -> String {
+    Runtime::new(None).unwrap().load_bytes(Path::new("x.wasm"), bytes).err().unwrap().to_string()
+}
+
+fn refused_import(imports: &'static str) -> String {
+    refusal(&Text { imports, ..Text::default() }.build())
+}
+
+#[test]
+fn files_that_are_no_components_are_named() {
+    insta::assert_snapshot!(refusal(&wat::parse_str("(module)").unwrap()), @"");
+    insta::assert_snapshot!(refusal(b"  ;; a comment\n (component)"), @"");
+    insta::assert_snapshot!(refusal(b""), @"");
+    insta::assert_snapshot!(refusal(b"#!/bin/sh\n"), @"");
+    insta::assert_snapshot!(refusal(b"PK\x03\x04...."), @"");
+    insta::assert_snapshot!(refusal(b"\0asm\x0d\0\x01\0\xff\xff"), @"");
+}
+
+#[test]
+fn paths_that_are_no_files_are_named() {
+    let runtime = Runtime::new(None).unwrap();
+    let refusal = |path: &Path| runtime.load(path).err().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    assert!(refusal(folder.path()).contains("is not a plugin: a folder\nhint: name the .wasm file in it"));
+    assert!(refusal(Path::new("/dev/zero")).contains("neither a file nor a folder"));
+    let missing = refusal(&folder.path().join("no.wasm"));
+    assert!(missing.contains("cannot read the plugin") && missing.contains("hint: build it"), "{missing}");
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    let whole = Text::default().build();
+    for end in 0..whole.len() {
+        let inspection = inspect(&whole[..end]);
+        assert!(!inspection.problems.is_empty(), "the first {end} bytes pass");
+        assert_ne!(inspection.kind, FileKind::Component, "the first {end} bytes are a component");
+    }
+    assert_eq!(inspect(&whole[..whole.len() / 2]).kind, FileKind::Truncated);
+}
+
+#[test]
+fn flipped_bytes_never_panic() {
+    let runtime = Runtime::new(None).unwrap();
+    let whole = Text::default().build();
+    for at in (0..whole.len()).step_by(13) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        let _ = runtime.load_bytes(Path::new("x.wasm"), &bytes);
+    }
+}
+
+#[test]
+fn components_that_do_not_fit_the_world_say_what_to_do() {
+    insta::assert_snapshot!(refusal(&build::component("nothing", "(module)")), @"");
+    let program = r#"(module (func (export "wasi:cli/run@0.2.3#run") (result i32) (i32.const 0)))"#;
+    insta::assert_snapshot!(refusal(&build::component("program", program)), @"");
+    insta::assert_snapshot!(
+        refused_import(r#"(import "wasi:http/outgoing-handler@0.2.3" "handle" (func $handle))"#), @"");
+    insta::assert_snapshot!(refused_import(r#"(import "acme:tools/magic" "wave" (func $wave))"#), @"");
+    insta::assert_snapshot!(refused_import(r#"(import "wasi:cli/exit@0.3.0" "exit" (func $exit (param i32)))"#), @"");
+}
+
+#[test]
+fn another_version_of_the_world_is_named() {
+    let wit = include_str!("../../../../wit/steadfast.wit").replace("job@0.1.0", "job@0.2.0");
+    let text = Text::default().text().replace("@0.1.0", "@0.2.0");
+    // The world `guest` includes 0.1.0, so this one stands alone.
+    let mut resolve = wit_parser::Resolve::default();
+    let package = resolve.push_str("steadfast.wit", &wit).unwrap();
+    let world = resolve.select_world(&[package], Some("plugin")).unwrap();
+    let mut module = wat::parse_str(text).unwrap();
+    wit_component::embed_component_metadata(&mut module, &resolve, world, wit_component::StringEncoding::UTF8).unwrap();
+    let bytes = wit_component::ComponentEncoder::default().module(&module).unwrap().encode().unwrap();
+    insta::assert_snapshot!(refusal(&bytes), @"");
+}
+
+#[test]
+fn an_inspection_lists_what_is_there() {
+    let bytes = Text { memory: "2 10", ..Text::default() }.build();
+    let inspection = inspect(&bytes);
+    assert_eq!(inspection.kind, FileKind::Component);
+    assert_eq!(inspection.problems, []);
+    assert_eq!(inspection.bytes, bytes.len() as u64);
+    assert!(inspection.digest.starts_with("sha256:") && inspection.digest.len() == 71);
+    let names: Vec<_> = inspection.exports.iter().map(|export| export.name.as_str()).collect();
+    assert_eq!(names, ["steadfast:job/workload@0.1.0"]);
+    assert_eq!(inspection.exports[0].functions, ["start", "step", "snapshot", "restore"]);
+    let state = inspection.imports.iter().find(|import| import.name == "steadfast:job/state@0.1.0").unwrap();
+    assert!(state.functions.contains(&"[method]writer.write".to_owned()));
+    let memory = MemoryFact { initial: 131_072, maximum: Some(655_360) };
+    assert!(inspection.memories.contains(&memory), "{:?}", inspection.memories);
+}
+
+#[test]
+fn folders_of_the_guest_must_be_there() {
+    let plugin = super::plugin(&Text::default());
+    let gone = GuestSettings { output: "/no/such/folder".into(), ..settings(Recorder::new()) };
+    let error = plugin.instantiate(gone).err().unwrap().to_string();
+    assert!(error.starts_with("cannot open `/no/such/folder` as the guest's /output: No such file"), "{error}");
+}
+
+fn load(cache: &Path) -> Plugin {
+    let runtime = Runtime::new(Some(cache.to_owned())).unwrap();
+    runtime.load_bytes(Path::new("x.wasm"), &Text::default().build()).unwrap()
+}
+
+fn works(plugin: &Plugin) {
+    let mut guest = plugin.instantiate(settings(Recorder::new())).unwrap();
+    guest.start(&job(9), "{}").unwrap();
+    assert_eq!(guest.step().unwrap(), Step::Done("finished".to_owned()));
+}
+
+fn entries(cache: &Path) -> Vec<std::path::PathBuf> {
+    fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn the_second_load_finds_the_compiled_plugin() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("new/folders");
+    assert!(!load(&cache).from_cache());
+    assert_eq!(fs::metadata(&cache).unwrap().permissions().mode() & 0o777, 0o700);
+    let second = load(&cache);
+    assert!(second.from_cache());
+    works(&second);
+    assert_eq!(second.facts().problems, []);
+    assert_eq!(entries(&cache).len(), 1);
+    let other = Runtime::new(Some(cache)).unwrap();
+    let other = other.load_bytes(Path::new("x.wasm"), &Text { memory: "2", ..Text::default() }.build()).unwrap();
+    assert!(!other.from_cache());
+}
+
+#[test]
+fn damaged_entries_are_compiled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    load(&cache);
+    let [entry] = &entries(&cache)[..] else { panic!("one entry") };
+    let whole = fs::read(entry).unwrap();
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let damaged = [
+        Vec::new(),
+        whole[..7].to_vec(),
+        whole[..40].to_vec(),
+        whole[..whole.len() - 1].to_vec(),
+        flipped(0),
+        flipped(9),
+        flipped(40),
+        flipped(whole.len() / 2),
+        flipped(whole.len() - 1),
+    ];
+    for bytes in damaged {
+        fs::write(entry, bytes).unwrap();
+        let plugin = load(&cache);
+        assert!(!plugin.from_cache());
+        works(&plugin);
+        assert!(load(&cache).from_cache());
+    }
+}
+
+#[test]
+fn an_entry_under_another_name_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    load(&cache);
+    let [own] = &entries(&cache)[..] else { panic!("one entry") };
+    let other = Text { memory: "2", ..Text::default() }.build();
+    let runtime = Runtime::new(Some(cache.clone())).unwrap();
+    runtime.load_bytes(Path::new("y.wasm"), &other).unwrap();
+    let foreign = entries(&cache).into_iter().find(|entry| entry != own).unwrap();
+    fs::copy(foreign, own).unwrap();
+    assert!(!load(&cache).from_cache());
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    load(folder.path());
+    assert!(load(folder.path()).from_cache());
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let plugin = load(folder.path());
+    assert!(!plugin.from_cache());
+    works(&plugin);
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_no_error() {
+    works(&load(Path::new("/dev/null/cache")));
+    works(&load(Path::new("/proc/cache")));
+}
+
+#[test]
+fn attempts_may_share_a_cache_at_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| works(&load(&cache)))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    assert_eq!(entries(&cache).len(), 1);
+    assert!(load(&cache).from_cache());
+}
