@@ -1,0 +1,236 @@
+//! Which bytes of the output files changed since the last checkpoint, copied before the guest runs on.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tempfile::SpooledTempFile;
+
+use super::{FileRanges, Manifest, Range};
+use crate::checkpoint::names::{FileName, Tenure};
+
+/// The longest range; longer changes become several, so that rebuilding needs little memory.
+pub(super) const RANGE_BYTES: u64 = 1 << 20;
+
+/// Changed bytes beyond this wait for their save in a file on scratch space instead of memory.
+const SPOOL_BYTES: usize = 64 << 20;
+
+/// A file in more ranges than this, and short ones, is published anew as a whole: a log to which every checkpoint adds a line
+/// would otherwise need a range for each.
+const MOST_SHORT_RANGES: usize = 256;
+
+/// A file written this shortly before it was looked at is compared by content next time, whatever its times say: file systems
+/// count time in ticks, and a second write within one leaves size and time as they were.
+const RACY: Duration = Duration::from_secs(2);
+
+/// Remembers what the files looked like at the last checkpoint.
+#[derive(Debug)]
+pub struct Tracker {
+    output: PathBuf,
+    metrics: PathBuf,
+    tenure: Tenure,
+    last_segment: u32,
+    seen: BTreeMap<String, Seen>,
+    metrics_seen: Option<Seen>,
+    /// Names of entries that are not kept, so that each is told once.
+    told: std::collections::BTreeSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    inode: u64,
+    bytes: u64,
+    modified: SystemTime,
+    trusted: bool,
+    ranges: FileRanges,
+}
+
+/// What one checkpoint publishes of the outputs.
+#[derive(Debug)]
+pub struct Frozen {
+    /// The manifest for the checkpoint's metadata.
+    pub manifest: Manifest,
+    /// The segment that the manifest's new ranges are in; none if nothing changed.
+    pub segment: Option<(FileName, SpooledTempFile)>,
+    /// Entries that cannot be kept (links, special files, names that are not UTF-8) and were not told before.
+    pub not_kept: Vec<String>,
+}
+
+impl Tracker {
+    /// Follows the folder `output` and the file `metrics`, which were rebuilt from `manifest` (empty at step 0).
+    #[must_use]
+    pub fn new(output: PathBuf, metrics: PathBuf, tenure: Tenure, manifest: &Manifest) -> Self {
+        // Inode 0 and no trust: everything is compared by content at the first checkpoint.
+        let seen = |ranges: &FileRanges| Seen {
+            inode: 0,
+            bytes: ranges.bytes,
+            modified: SystemTime::UNIX_EPOCH,
+            trusted: false,
+            ranges: ranges.clone(),
+        };
+        Self {
+            output,
+            metrics,
+            tenure,
+            last_segment: 0,
+            seen: manifest.files.iter().map(|(path, ranges)| (path.clone(), seen(ranges))).collect(),
+            metrics_seen: manifest.metrics.as_ref().map(seen),
+            told: Default::default(),
+        }
+    }
+
+    /// Copies what changed. The guest must not run meanwhile.
+    pub fn freeze(&mut self) -> io::Result<Frozen> {
+        let name = FileName::Segment(self.tenure, self.last_segment + 1);
+        let mut fresh = Fresh { segment: name.to_string(), spool: SpooledTempFile::new(SPOOL_BYTES), bytes: 0 };
+        let found = walk(&self.output)?;
+        let by_inode: BTreeMap<u64, &Seen> = self.seen.values().map(|seen| (seen.inode, seen)).collect();
+
+        let mut now = BTreeMap::new();
+        for path in found.files {
+            let file = self.output.join(&path);
+            // A renamed file keeps its inode, and most of its bytes.
+            let inode = fs::symlink_metadata(&file)?.ino();
+            let before = self.seen.get(&path).or_else(|| by_inode.get(&inode).copied());
+            now.insert(path, look(&file, before, &mut fresh)?);
+        }
+        let metrics = match self.metrics.try_exists()? {
+            true => Some(look(&self.metrics, self.metrics_seen.as_ref(), &mut fresh)?),
+            false => None,
+        };
+
+        let manifest = Manifest {
+            folders: found.folders,
+            files: now.iter().map(|(path, seen)| (path.clone(), seen.ranges.clone())).collect(),
+            metrics: metrics.as_ref().map(|seen| seen.ranges.clone()),
+        };
+        self.seen = now;
+        self.metrics_seen = metrics;
+        let segment = if fresh.bytes == 0 {
+            None
+        } else {
+            // Counted even if publishing fails later: a final name is never used again.
+            self.last_segment += 1;
+            fresh.spool.seek(SeekFrom::Start(0))?;
+            Some((name, fresh.spool))
+        };
+        let not_kept = found.not_kept.into_iter().filter(|name| self.told.insert(name.clone())).collect();
+        Ok(Frozen { manifest, segment, not_kept })
+    }
+
+    /// Forgets what stands on a segment whose save failed, so that the next checkpoint publishes those bytes anew.
+    pub fn distrust(&mut self, segment: &FileName) {
+        let name = segment.to_string();
+        let stands_on_it = |seen: &Seen| seen.ranges.ranges.iter().any(|range| range.segment == name);
+        self.seen.retain(|_, seen| !stands_on_it(seen));
+        if self.metrics_seen.as_ref().is_some_and(stands_on_it) {
+            self.metrics_seen = None;
+        }
+    }
+}
+
+/// The segment being filled.
+struct Fresh {
+    segment: String,
+    spool: SpooledTempFile,
+    bytes: u64,
+}
+
+impl Fresh {
+    fn take(&mut self, bytes: &[u8]) -> io::Result<Range> {
+        self.spool.write_all(bytes)?;
+        let range = Range {
+            segment: self.segment.clone(),
+            offset: self.bytes,
+            bytes: bytes.len() as u64,
+            hash: blake3::hash(bytes).to_hex().to_string(),
+        };
+        self.bytes += range.bytes;
+        Ok(range)
+    }
+}
+
+/// Brings one file up to date: ranges whose bytes are as they were stay, the rest goes into the fresh segment.
+fn look(path: &Path, before: Option<&Seen>, fresh: &mut Fresh) -> io::Result<Seen> {
+    let looked = SystemTime::now();
+    let file = File::open(path)?;
+    let facts = file.metadata()?;
+    let modified = facts.modified()?;
+    if let Some(before) = before
+        && before.trusted
+        && (before.inode, before.bytes, before.modified) == (facts.ino(), facts.len(), modified)
+    {
+        return Ok(before.clone());
+    }
+
+    let old: &[Range] = match before {
+        Some(before) if !is_shredded(&before.ranges) => &before.ranges.ranges,
+        _ => &[],
+    };
+    let mut ranges = Vec::with_capacity(old.len() + 1);
+    let mut buffer = Vec::new();
+    let mut at = 0;
+    for range in old {
+        if at + range.bytes > facts.len() {
+            break;
+        }
+        read_range(&file, at, range.bytes, &mut buffer)?;
+        let same = blake3::hash(&buffer).to_hex().as_str() == range.hash;
+        ranges.push(if same { range.clone() } else { fresh.take(&buffer)? });
+        at += range.bytes;
+    }
+    while at < facts.len() {
+        read_range(&file, at, RANGE_BYTES.min(facts.len() - at), &mut buffer)?;
+        ranges.push(fresh.take(&buffer)?);
+        at += buffer.len() as u64;
+    }
+    let trusted = looked.duration_since(modified).is_ok_and(|age| age > RACY);
+    Ok(Seen { inode: facts.ino(), bytes: at, modified, trusted, ranges: FileRanges { bytes: at, ranges } })
+}
+
+fn is_shredded(file: &FileRanges) -> bool {
+    file.ranges.len() > MOST_SHORT_RANGES && file.bytes / (file.ranges.len() as u64) < RANGE_BYTES / 4
+}
+
+fn read_range(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+    buffer.resize(usize::try_from(bytes).map_err(io::Error::other)?, 0);
+    file.read_exact_at(buffer, at)
+}
+
+#[derive(Default)]
+struct Found {
+    folders: Vec<String>,
+    files: Vec<String>,
+    not_kept: Vec<String>,
+}
+
+/// Everything below a folder, sorted, links not followed.
+fn walk(root: &Path) -> io::Result<Found> {
+    let mut found = Found::default();
+    let mut pending = vec![String::new()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(root.join(&folder))? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            let Ok(name) = entry.file_name().into_string() else {
+                found.not_kept.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+                continue;
+            };
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            if kind.is_dir() {
+                found.folders.push(path.clone());
+                pending.push(path);
+            } else if kind.is_file() {
+                found.files.push(path);
+            } else {
+                found.not_kept.push(path);
+            }
+        }
+    }
+    found.folders.sort();
+    found.files.sort();
+    Ok(found)
+}

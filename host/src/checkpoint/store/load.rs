@@ -1,0 +1,285 @@
+//! Decide first, move later: which checkpoint an attempt goes on from.
+//!
+//! | what is found | outcome |
+//! |---|---|
+//! | no candidate | start at step 0 |
+//! | a candidate that proves itself | that one; newer ones that don't are set aside afterwards |
+//! | candidates, none of which proves itself | refused: the next attempt comes to the same answer |
+//! | an intact file of a newer format | refused: it is never passed over as damaged |
+//! | reading fails | try again later; a single file that failed so in three attempts is passed over, unmoved |
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Begun, History, Session};
+use crate::checkpoint::format::{FormatError, Reader, SectionKind};
+use crate::checkpoint::metadata::Metadata;
+use crate::checkpoint::names::{FileName, Tenure};
+use crate::checkpoint::outputs::{self, Segments};
+
+/// An attempt in which a file could not be read for the third time passes it over.
+const READ_ATTEMPTS: usize = 3;
+
+/// A checkpoint that proved itself, with its content.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its file.
+    pub origin: Origin,
+    /// What it says about itself.
+    pub metadata: Metadata,
+    /// The state.
+    pub sections: Vec<Section>,
+}
+
+/// Where a checkpoint lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The task's folder, relative to the volume. Another count's, where that change was accepted.
+    pub folder: PathBuf,
+    /// The file's name.
+    pub name: String,
+}
+
+/// One section of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What it holds.
+    pub kind: SectionKind,
+    /// Its name.
+    pub name: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// A checkpoint that does not prove itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    /// The file's name.
+    pub name: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// Why it could not be decided which checkpoint to go on from, or why none may be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There are checkpoints, and none can be used.
+    #[error("none of the {} checkpoints in `{}` can be used, and starting over would lose the work: {}", damaged.len() + passed_over.len() + set_aside, folder.display(), reasons(damaged, passed_over, *set_aside))]
+    NoneUsable {
+        /// The task's folder.
+        folder: PathBuf,
+        /// Those that don't prove themselves.
+        damaged: Vec<Damaged>,
+        /// Those that are whole, but trap whoever goes on from them.
+        passed_over: Vec<String>,
+        /// How many earlier attempts set aside.
+        set_aside: usize,
+    },
+    /// A newer program wrote it.
+    #[error(
+        "checkpoint `{name}` has format {version}; this program reads up to format {}",
+        crate::checkpoint::format::FORMAT_VERSION
+    )]
+    Newer {
+        /// The file's name.
+        name: String,
+        /// Its format.
+        version: u32,
+    },
+    /// It is whole, but belongs to other work.
+    #[error("checkpoint `{name}` belongs to {found}, not to {wanted}")]
+    Foreign {
+        /// The file's name.
+        name: String,
+        /// Whose it is.
+        found: String,
+        /// Whose folder it lies in.
+        wanted: String,
+    },
+    /// The volume failed.
+    #[error("cannot read checkpoint `{name}`: {cause}")]
+    Unreadable {
+        /// The file's name.
+        name: String,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+fn reasons(damaged: &[Damaged], passed_over: &[String], set_aside: usize) -> String {
+    let damaged = damaged.iter().map(|bad| format!("{} is damaged ({})", bad.name, bad.what));
+    let killing = passed_over.iter().map(|name| format!("{name} was passed over after failing twice"));
+    let aside = (set_aside > 0).then(|| format!("{set_aside} were set aside as damaged by earlier attempts"));
+    damaged.chain(killing).chain(aside).collect::<Vec<_>>().join("; ")
+}
+
+/// What was found, and what was passed over on the way.
+#[derive(Debug, Default)]
+pub struct Decision {
+    /// The checkpoint to go on from; none to start at step 0.
+    pub loaded: Option<Loaded>,
+    /// Newer ones that don't prove themselves, to be set aside.
+    pub damaged: Vec<Damaged>,
+    /// Newer ones that were passed over and stay where they are.
+    pub passed_over: Vec<String>,
+}
+
+enum Proof {
+    Holds(Box<Loaded>),
+    Damaged(String),
+    /// Of another lineage.
+    NotOurs,
+}
+
+impl Session {
+    /// Finds the newest checkpoint of the lineage that proves itself. Writes nothing.
+    ///
+    /// `unreadable` receives the names of files that could not be read, for the attempt's record.
+    pub fn load(
+        &self,
+        history: &History,
+        fingerprint: &str,
+        unreadable: &mut BTreeSet<String>,
+    ) -> Result<Decision, LoadError> {
+        let mut decision = Decision::default();
+        for origin in self.candidates() {
+            if history.kills(&origin.name, fingerprint) {
+                decision.passed_over.push(origin.name);
+                continue;
+            }
+            match self.prove(&origin) {
+                Ok(Proof::Holds(loaded)) => {
+                    decision.loaded = Some(*loaded);
+                    return Ok(decision);
+                }
+                Ok(Proof::Damaged(what)) => decision.damaged.push(Damaged { name: origin.name, what }),
+                Ok(Proof::NotOurs) => {}
+                Err(LoadError::Unreadable { name, .. }) if history.unreadable_before(&name) + 1 >= READ_ATTEMPTS => {
+                    unreadable.insert(name.clone());
+                    decision.passed_over.push(name);
+                }
+                Err(error) => {
+                    if let LoadError::Unreadable { name, .. } = &error {
+                        unreadable.insert(name.clone());
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        let survey = self.survey();
+        let set_aside = survey.set_aside.iter().filter(|name| survey.may_belong(name.tenure(), self.lineage())).count();
+        if decision.damaged.is_empty() && decision.passed_over.is_empty() && set_aside == 0 {
+            return Ok(decision);
+        }
+        let Decision { damaged, passed_over, .. } = decision;
+        Err(LoadError::NoneUsable { folder: self.store().folder(), damaged, passed_over, set_aside })
+    }
+
+    /// The checkpoints of the lineage, newest first; then what the lineage was begun from.
+    fn candidates(&self) -> Vec<Origin> {
+        let survey = self.survey();
+        let mut own: Vec<(Tenure, u64)> =
+            survey.checkpoints().filter(|(tenure, _)| survey.may_belong(*tenure, self.lineage())).collect();
+        own.sort_unstable();
+        let folder = self.store().folder();
+        let named = |name: String| Origin { folder: folder.clone(), name };
+        let own = own.into_iter().rev().map(|(tenure, step)| named(FileName::Checkpoint(tenure, step).to_string()));
+        let base = match &self.claim().begun {
+            Begun::From { checkpoint, .. } => Some(named(checkpoint.clone())),
+            _ => None,
+        };
+        own.chain(base).chain(self.adopted().iter().cloned()).collect()
+    }
+
+    fn prove(&self, origin: &Origin) -> Result<Proof, LoadError> {
+        let path = origin.folder.join(&origin.name);
+        let unreadable = |cause| LoadError::Unreadable { name: origin.name.clone(), cause };
+        let judged = |error: FormatError| match error {
+            FormatError::Damaged { what, offset } => Ok(Proof::Damaged(format!("{what}, at byte {offset}"))),
+            FormatError::Newer { version } => Err(LoadError::Newer { name: origin.name.clone(), version }),
+            FormatError::Io(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
+                Ok(Proof::Damaged("it ends too early".into()))
+            }
+            FormatError::Io(cause) => Err(unreadable(cause)),
+        };
+
+        let file = match self.store().volume().open(&path) {
+            Ok(file) => file,
+            // A listing may be stale, and another attempt may prune: what is gone is no candidate.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Proof::NotOurs),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let (metadata, sections) = match read(&*file) {
+            Ok(read) => read,
+            Err(error) => return judged(error),
+        };
+        match self.belongs(origin, &metadata) {
+            Belongs::Yes => {}
+            Belongs::OtherLineage => return Ok(Proof::NotOurs),
+            Belongs::NameDiffers(what) => return Ok(Proof::Damaged(what)),
+            Belongs::OtherWork { found, wanted } => {
+                return Err(LoadError::Foreign { name: origin.name.clone(), found, wanted });
+            }
+        }
+        if let Err(what) = metadata.outputs.check() {
+            return Ok(Proof::Damaged(what));
+        }
+        let mut segments = Segments::new(&**self.store().volume(), origin.folder.clone());
+        if let Err(error) = outputs::verify(&metadata.outputs, &mut segments) {
+            return judged(error);
+        }
+        Ok(Proof::Holds(Box::new(Loaded { origin: origin.clone(), metadata, sections })))
+    }
+
+    fn belongs(&self, origin: &Origin, metadata: &Metadata) -> Belongs {
+        let named = FileName::Checkpoint(metadata.tenure, metadata.next_step).to_string();
+        if named != origin.name {
+            return Belongs::NameDiffers(format!("it says that it is {named}"));
+        }
+        let own_folder = origin.folder == self.store().folder();
+        let task = self.store().task();
+        let job = self.store().job_folder();
+        let same_job = Path::new(&metadata.job) == job && metadata.task_index == task.index;
+        if !same_job || (own_folder && metadata.task_count != task.count) {
+            let say = |job: &str, index, count| format!("job `{job}`, task {index} of {count}");
+            return Belongs::OtherWork {
+                found: say(&metadata.job, metadata.task_index, metadata.task_count),
+                wanted: say(&job.to_string_lossy(), task.index, task.count),
+            };
+        }
+        // The name of what a lineage was begun from, or of an adopted one, is of another lineage by intent; for the rest the
+        // claim may be lost, and the file itself says where it belongs. Where all claims are lost, everything belongs.
+        let survey = self.survey();
+        let is_base = !survey.may_belong(metadata.tenure, self.lineage()) || !own_folder;
+        if is_base || metadata.lineage == self.lineage() || survey.newest().is_none() {
+            Belongs::Yes
+        } else {
+            Belongs::OtherLineage
+        }
+    }
+}
+
+enum Belongs {
+    Yes,
+    OtherLineage,
+    NameDiffers(String),
+    OtherWork { found: String, wanted: String },
+}
+
+fn read(file: &dyn crate::checkpoint::format::ReadAt) -> Result<(Metadata, Vec<Section>), FormatError> {
+    let reader = Reader::open(file)?;
+    let metadata = parse(reader.metadata())?;
+    let mut sections = Vec::with_capacity(reader.sections().len());
+    for (index, info) in reader.sections().iter().enumerate() {
+        sections.push(Section { kind: info.kind, name: info.name.clone(), bytes: reader.read_section(index)? });
+    }
+    Ok((metadata, sections))
+}
+
+/// Understands a checkpoint's metadata.
+pub(crate) fn parse(metadata: &[u8]) -> Result<Metadata, FormatError> {
+    serde_json::from_slice(metadata)
+        .map_err(|error| FormatError::Damaged { what: format!("metadata: {error}"), offset: 0 })
+}

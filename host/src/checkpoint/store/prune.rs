@@ -1,0 +1,77 @@
+//! What may be removed, and by whom.
+//!
+//! An attempt removes files of its own tenure, and those of lower epochs only after its own first checkpoint was verified;
+//! except their stage files, which go as soon as it has decided what to load. Segments and attempt records stay until the task
+//! is done. So a fenced attempt can never take away what its successor stands on.
+//!
+//! Nothing here fails: what could not be removed is answered as warnings.
+
+use std::path::Path;
+
+use super::{Damaged, SET_ASIDE, Session};
+use crate::checkpoint::names::{FileName, Tenure};
+use crate::checkpoint::volume::{EntryKind, Volume};
+
+impl Session {
+    /// Sets damaged checkpoints aside and removes the stage files of dead attempts. Called once it is decided what to load.
+    pub fn settle(&self, damaged: &[Damaged]) -> Vec<String> {
+        let folder = self.store().folder();
+        let volume = &**self.store().volume();
+        let mut warnings = Vec::new();
+        for bad in damaged {
+            let aside = folder.join(SET_ASIDE);
+            let moved =
+                volume.make_dirs(&aside).and_then(|()| volume.rename(&folder.join(&bad.name), &aside.join(&bad.name)));
+            warnings.extend(moved.err().map(|error| format!("cannot set `{}` aside: {error}", bad.name)));
+        }
+        let own = self.tenure();
+        let stages = self
+            .survey()
+            .names
+            .iter()
+            .filter(|name| matches!(name, FileName::Stage(tenure, _) if tenure.epoch < own.epoch));
+        warnings.extend(stages.filter_map(|name| remove(volume, &folder, &name.to_string())));
+        warnings
+    }
+
+    /// Removes the checkpoints beyond `--keep`, newest first, across the epochs of the lineage.
+    pub(super) fn prune(&self) -> Vec<String> {
+        let folder = self.store().folder();
+        let entries = match self.store().list(&folder) {
+            Ok(entries) => entries.unwrap_or_default(),
+            Err(error) => return vec![format!("cannot prune: {error}")],
+        };
+        let mut there: Vec<(Tenure, u64)> = entries
+            .iter()
+            .filter_map(|(name, kind)| match FileName::parse(name)? {
+                FileName::Checkpoint(tenure, step) if *kind == EntryKind::File => Some((tenure, step)),
+                _ => None,
+            })
+            .filter(|(tenure, _)| *tenure <= self.tenure() && self.survey().may_belong(*tenure, self.lineage()))
+            .collect();
+        there.sort_unstable();
+        let old = there.iter().rev().skip(self.keep());
+        let names = old.map(|(tenure, step)| FileName::Checkpoint(*tenure, *step).to_string());
+        names.filter_map(|name| remove(&**self.store().volume(), &folder, &name)).collect()
+    }
+}
+
+/// Removes a file; one that is gone already is as good as removed.
+pub(super) fn remove(volume: &dyn Volume, folder: &Path, name: &str) -> Option<String> {
+    match volume.remove_file(&folder.join(name)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Some(format!("cannot remove `{name}`: {error}")),
+        _ => None,
+    }
+}
+
+/// Removes a folder and everything below it.
+pub(super) fn remove_tree(volume: &dyn Volume, folder: &Path) -> std::io::Result<()> {
+    for entry in volume.list(folder)?.unwrap_or_default() {
+        let path = folder.join(&entry.name);
+        match entry.kind {
+            EntryKind::Dir => remove_tree(volume, &path)?,
+            EntryKind::File | EntryKind::Other => volume.remove_file(&path)?,
+        }
+    }
+    volume.remove_dir(folder)
+}
