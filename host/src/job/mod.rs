@@ -1,3 +1,36 @@
 //! The job: its specification, the loop that runs it, and how an attempt ends.
+//!
+//! The only module that knows plugin and checkpoint both, so that the rules about order stand in one place:
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `run` | one attempt from its first look at the volume to its exit code |
+//! | `scene` | who and where the attempt is; what is refused before anything is written |
+//! | `begin` | which checkpoint it goes on from, and the guest brought to that point |
+//! | `steps` | the loop: step, save when due, stop when asked |
+//! | `saver` | the thread that owns the session and writes checkpoints |
+//! | `watch` | the thread that keeps time |
+//! | `pace` | when a save is due, and what it is predicted to take |
+//! | `changes`, `events`, `opening`, `marks` | what differs from the checkpoint; what the guest says; the opening block; a rehearsal's view |
+//! | `exit`, `error` | exit codes, and which error gets which |
+//!
+//! No filesystem calls, wasmtime types or CUDA types here: those live in `checkpoint`, `plugin` and `device`.
 
+mod begin;
+mod changes;
+mod error;
+mod events;
+mod exit;
+pub mod marks;
+mod opening;
+mod pace;
+mod run;
+mod saver;
+mod scene;
 pub mod spec;
+mod steps;
+mod watch;
+
+pub use error::RunError;
+pub use exit::ExitCode;
+pub use run::run;

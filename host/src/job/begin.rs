@@ -1,0 +1,276 @@
+//! From the claim to a guest that is ready for its next step: decide which checkpoint counts, tidy up, restore.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::changes::{self, Now};
+use super::events::Events;
+use super::marks::Phase;
+use super::run::Context;
+use super::saver::{SharedRecord, record, write_record};
+use super::scene::Scene;
+use super::spec::JobSpec;
+use super::steps::{Finished, Running, guest_failed};
+use super::{RunError, opening};
+use crate::checkpoint::metadata::Progress;
+use crate::checkpoint::outputs::{self, Scratch, Segments, Tracker};
+use crate::checkpoint::store::{AttemptRecord, Call, Decision, History, LoadError, Loaded, SaveFigures, Session};
+use crate::platform::StopReason;
+use crate::plugin::{
+    CallError, Guest, GuestSettings, Interruption, JobInfo, Plugin, RandomPosition, Snapshot, StateSection,
+};
+
+/// What an attempt begins with.
+pub(super) enum Beginning {
+    /// A guest ready for its next step.
+    Running(Box<Running>),
+    /// All steps were done before; only the outputs are left.
+    Finished(Box<Finished>),
+    /// A stop was requested on the way.
+    Stopped(StopReason),
+}
+
+/// The record as it is before anything is decided.
+pub(super) fn first_record(
+    session: &Session,
+    plugin: &Plugin,
+    job: &JobInfo,
+    scene: &Scene,
+    spec: &JobSpec,
+) -> AttemptRecord {
+    let now = jiff::Timestamp::now().to_string();
+    AttemptRecord {
+        tenure: session.tenure(),
+        lineage: session.lineage(),
+        attempt: job.attempt,
+        started: now.clone(),
+        heartbeat: now,
+        fingerprint: fingerprint(plugin, scene, spec),
+        plugin: plugin.digest().to_owned(),
+        device: "none".into(),
+        from: None,
+        first_step: 0,
+        next_step: 0,
+        safe_step: None,
+        saves: SaveFigures::default(),
+        failure: None,
+        unreadable: BTreeSet::new(),
+        ended: None,
+    }
+}
+
+/// A digest of all that a failure of the guest depends on.
+fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> String {
+    let input = scene.input.as_ref().map_or("", |input| input.digest.as_str());
+    let text = serde_json::json!([
+        plugin.digest(),
+        spec.config,
+        input,
+        spec.memory_limit,
+        spec.step_timeout.map(|limit| limit.as_millis())
+    ]);
+    blake3::hash(text.to_string().as_bytes()).to_hex().to_string()
+}
+
+/// Tells what an attempt would begin with, for `--dry-run`. Writes nothing.
+pub(super) fn preview(context: &Context<'_>, session: &Session, plugin: &Plugin) -> Result<(), RunError> {
+    let history = context.scene.store.history(session.survey(), session.lineage())?;
+    let fingerprint = fingerprint(plugin, context.scene, context.spec);
+    let decision = decide(context, session, &history, &fingerprint, plugin, &mut BTreeSet::new())?;
+    context.reporter.block(&[("start", opening::start(decision.loaded.as_ref()))]);
+    tracing::info!("Dry run: nothing was written");
+    Ok(())
+}
+
+/// Brings a guest to the point from which its task goes on.
+pub(super) fn begin(
+    context: &Context<'_>,
+    session: &mut Session,
+    plugin: &Plugin,
+    job: &JobInfo,
+    shared: &SharedRecord,
+) -> Result<Beginning, RunError> {
+    let scene = context.scene;
+    let history = scene.store.history(session.survey(), session.lineage())?;
+    let fingerprint = record(shared).fingerprint.clone();
+    if let Some(why) = history.hopeless(&fingerprint, context.spec.max_stalled.get()) {
+        return Err(RunError::Hopeless(why));
+    }
+    context.marks.at(Phase::Restore, 0);
+    let mut unreadable = BTreeSet::new();
+    let decided = decide(context, session, &history, &fingerprint, plugin, &mut unreadable);
+    record(shared).unreadable = unreadable;
+    let Decision { loaded, damaged, passed_over } = decided?;
+    if let Some(stop) = context.stops.requested() {
+        return Ok(Beginning::Stopped(stop));
+    }
+
+    for bad in &damaged {
+        tracing::warn!(checkpoint = bad.name, "Checkpoint {} is damaged ({}); it is set aside", bad.name, bad.what);
+    }
+    for name in &passed_over {
+        tracing::warn!(checkpoint = name, "Checkpoint {name} is passed over: earlier attempts could not go on from it");
+    }
+    session.settle(&damaged).iter().for_each(|warning| tracing::warn!("{warning}"));
+    context.reporter.block(&[("start", opening::start(loaded.as_ref()))]);
+    note_start(shared, loaded.as_ref());
+    write_record(session, shared);
+    if let Err(error) = session.keep_plugin(plugin.digest(), plugin.bytes()) {
+        tracing::warn!("Cannot keep the plugin on the volume: {error}");
+    }
+    bring_up(context, session, plugin, job, shared, &history, loaded)
+}
+
+fn decide(
+    context: &Context<'_>,
+    session: &Session,
+    history: &History,
+    fingerprint: &str,
+    plugin: &Plugin,
+    unreadable: &mut BTreeSet<String>,
+) -> Result<Decision, RunError> {
+    let decision = session.load(history, fingerprint, unreadable)?;
+    if let Some(loaded) = &decision.loaded {
+        let now = Now {
+            plugin: plugin.digest(),
+            config: &context.spec.config,
+            input: context.scene.input.as_ref(),
+            task_count: context.scene.placement.task_count,
+        };
+        let changes = changes::since(&loaded.metadata, now);
+        let unmeant = changes::not_meant(&changes, &context.spec.accept_changed);
+        if !unmeant.is_empty() {
+            return Err(RunError::Changed { checkpoint: loaded.origin.name.clone(), changes: unmeant });
+        }
+        for change in changes {
+            tracing::info!("Accepted change: {}", change.text);
+        }
+    }
+    Ok(decision)
+}
+
+fn note_start(shared: &SharedRecord, loaded: Option<&Loaded>) {
+    let mut record = record(shared);
+    match loaded {
+        None => tracing::info!("No checkpoint found, starting at step 0"),
+        Some(loaded) => {
+            let step = loaded.metadata.next_step;
+            tracing::info!(step, checkpoint = loaded.origin.name, "Resuming from checkpointed step {step}");
+            record.from = Some(loaded.origin.name.clone());
+            record.first_step = step;
+            record.next_step = step;
+            record.safe_step = Some(step);
+        }
+    }
+}
+
+fn bring_up(
+    context: &Context<'_>,
+    session: &Session,
+    plugin: &Plugin,
+    job: &JobInfo,
+    shared: &SharedRecord,
+    history: &History,
+    loaded: Option<Loaded>,
+) -> Result<Beginning, RunError> {
+    let parent = Scene::scratch(context.spec);
+    let scratch_failed = |cause| RunError::Scratch { path: parent.clone(), cause };
+    let scratch = Scratch::make(&parent).map_err(scratch_failed)?;
+    if let Some(loaded) = &loaded {
+        rebuild(context, loaded, &scratch)?;
+        if loaded.metadata.finished.is_some() {
+            return Ok(Beginning::Finished(Box::new(Finished { metadata: loaded.metadata.clone(), scratch })));
+        }
+    }
+
+    let events = Events::new(context.reporter.clone());
+    let settings = GuestSettings {
+        input: context.spec.input.clone(),
+        output: scratch.output(),
+        memory_limit: context.spec.memory_limit,
+        seed: job.seed,
+        events: Arc::clone(&events) as Arc<dyn crate::plugin::GuestEvents>,
+    };
+    let mut guest = plugin.instantiate(settings)?;
+    context.watch.guest(plugin.interrupter());
+
+    // Ranges of another folder's segments mean nothing in ours: what came from there is published anew.
+    let own = loaded.as_ref().filter(|loaded| loaded.origin.folder == session.store().folder());
+    let manifest = own.map(|loaded| loaded.metadata.outputs.clone()).unwrap_or_default();
+    let tracker = Tracker::new(scratch.output(), scratch.metrics(), session.tenure(), &manifest);
+    let next_step = loaded.as_ref().map_or(0, |loaded| loaded.metadata.next_step);
+    let from_checkpoint = loaded.is_some();
+    let started = match loaded {
+        None => start(context, &mut guest, job),
+        Some(loaded) => restore(context, &mut guest, job, loaded),
+    };
+    let Started { buffers, progress, elapsed_ms, state_bytes } = match started {
+        Ok(started) => started,
+        Err((_, CallError::Interrupted(Interruption::GraceEnds))) if let Some(stop) = context.stops.requested() => {
+            return Ok(Beginning::Stopped(stop));
+        }
+        Err((call, cause)) => {
+            guest.flush_output();
+            return Err(guest_failed(context, shared, history, call, next_step, cause));
+        }
+    };
+    guest.flush_output();
+    Ok(Beginning::Running(Box::new(Running {
+        guest,
+        events,
+        scratch,
+        tracker,
+        history: history.clone(),
+        buffers,
+        progress,
+        next_step,
+        from_checkpoint,
+        elapsed_ms,
+        state_bytes,
+        plugin: plugin.digest().to_owned(),
+        job: job.clone(),
+    })))
+}
+
+struct Started {
+    buffers: Snapshot,
+    progress: Progress,
+    elapsed_ms: u64,
+    state_bytes: u64,
+}
+
+fn start(context: &Context<'_>, guest: &mut Guest, job: &JobInfo) -> Result<Started, (Call, CallError)> {
+    context.marks.at(Phase::Start, 0);
+    context
+        .watch
+        .during(Call::Start, || guest.start(job, &context.spec.config))
+        .map_err(|error| (Call::Start, error))?;
+    Ok(Started { buffers: Snapshot::default(), progress: Progress::default(), elapsed_ms: 0, state_bytes: 0 })
+}
+
+fn restore(
+    context: &Context<'_>,
+    guest: &mut Guest,
+    job: &JobInfo,
+    loaded: Loaded,
+) -> Result<Started, (Call, CallError)> {
+    let Loaded { metadata, sections, .. } = loaded;
+    let state_bytes = sections.iter().map(|section| section.bytes.len() as u64).sum();
+    let sections = sections.into_iter().map(|section| StateSection { name: section.name, bytes: section.bytes });
+    let state = Snapshot { version: metadata.plugin.state_version, sections: sections.collect() };
+    let restored = context.watch.during(Call::Restore, || guest.restore(job, &context.spec.config, state));
+    let buffers = restored.map_err(|error| (Call::Restore, error))?;
+    // After `restore`, which may have used random bytes itself: the next step sees what it would have seen uninterrupted.
+    let position: RandomPosition = serde_json::from_value(metadata.random).unwrap_or_default();
+    guest.set_random_position(position);
+    Ok(Started { buffers, progress: metadata.progress, elapsed_ms: metadata.elapsed_ms, state_bytes })
+}
+
+fn rebuild(context: &Context<'_>, loaded: &Loaded, scratch: &Scratch) -> Result<(), RunError> {
+    let volume = context.scene.store.volume();
+    let mut segments = Segments::new(&**volume, loaded.origin.folder.clone());
+    outputs::rebuild(&loaded.metadata.outputs, &mut segments, &scratch.output(), &scratch.metrics()).map_err(|error| {
+        let cause = std::io::Error::other(error.to_string());
+        RunError::Load(LoadError::Unreadable { name: loaded.origin.name.clone(), cause })
+    })
+}

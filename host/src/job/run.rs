@@ -1,0 +1,207 @@
+//! One attempt, from its first look at the volume to its exit code.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Instant;
+
+use super::begin::{self, Beginning};
+use super::marks::{Marks, Phase};
+use super::saver::{SharedRecord, record, write_record};
+use super::scene::{Scene, wish};
+use super::spec::{IfDone, JobSpec};
+use super::steps::{self, End};
+use super::watch::{Watch, stop_code};
+use super::{ExitCode, RunError, opening};
+use crate::checkpoint::outputs;
+use crate::checkpoint::store::{AttemptRecord, DoneRecord, Ended, Session, Why};
+use crate::platform::{StopReason, StopRequests, process_environment};
+use crate::plugin::{Plugin, PluginError, Runtime, default_cache_folder};
+use crate::report::Reporter;
+
+/// What every part of an attempt needs.
+pub(super) struct Context<'a> {
+    pub spec: &'a JobSpec,
+    pub scene: &'a Scene,
+    pub stops: &'a StopRequests,
+    pub reporter: &'a Reporter,
+    pub marks: &'a Marks,
+    pub watch: &'a Watch,
+    pub began: Instant,
+}
+
+/// Runs one attempt of the job.
+///
+/// The answer is the exit code of an attempt that came to a good end: done, or stopped as it was asked to.
+pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<ExitCode, RunError> {
+    let began = Instant::now();
+    let marks = Marks::from_environment(stops);
+    marks.at(Phase::StartUp, 0);
+    stops.subscribe(|reason| tracing::info!(signal = reason.name, "Received {}", reason.name));
+    let scene = Scene::find(spec)?;
+    let watch = Watch::start(stops, scene.placement.grace.time, spec.step_timeout).map_err(RunError::Thread)?;
+
+    let survey = scene.store.survey()?;
+    scene.refuse_wrong_volume(spec, &survey)?;
+    let (choice, done) = scene.store.choose(&survey, wish(spec), scene.placement.execution.as_deref())?;
+    if let Some(done) = done {
+        return already_done(spec, &scene, &done);
+    }
+
+    marks.at(Phase::Compilation, 0);
+    let plugin = match load_plugin(spec, stops)? {
+        Loading::Loaded(plugin) => plugin,
+        Loading::Stopped(stop) => return Ok(stopped_early(&stop)),
+    };
+    let attempt = scene.attempt_number(&survey, &choice);
+    let job = scene.job_info(spec, attempt);
+    reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
+
+    let request = scene.claim_request(spec, &survey);
+    let session = scene.store.prepare(survey, choice, &request)?;
+    let context = Context { spec, scene: &scene, stops, reporter, marks: &marks, watch: &watch, began };
+    if spec.dry_run {
+        return begin::preview(&context, &session, &plugin).map(|()| ExitCode::Done);
+    }
+    if let Some(stop) = stops.requested() {
+        return Ok(stopped_early(&stop));
+    }
+    start_deadline(spec, stops, scene.placement.grace.time, began)?;
+    session.begin()?;
+    let record = Arc::new(Mutex::new(begin::first_record(&session, &plugin, &job, &scene, spec)));
+    let (session, outcome) = live(&context, session, &plugin, &job, &record);
+    let outcome = close(session.as_ref(), &record, outcome);
+    marks.at(Phase::End, 0);
+    outcome
+}
+
+/// The attempt's life once it holds its task. The session comes back with the result, for the record's last word.
+fn live(
+    context: &Context<'_>,
+    mut session: Session,
+    plugin: &Plugin,
+    job: &crate::plugin::JobInfo,
+    record: &SharedRecord,
+) -> (Option<Session>, Result<End, RunError>) {
+    let beginning = match begin::begin(context, &mut session, plugin, job, record) {
+        Ok(beginning) => beginning,
+        Err(error) => return (Some(session), Err(error)),
+    };
+    let (session, end) = match beginning {
+        Beginning::Stopped(stop) => return (Some(session), Ok(End::Stopped(stop))),
+        Beginning::Finished(finished) => (Some(session), Ok(End::Done(finished))),
+        Beginning::Running(running) => steps::run(context, session, *running, record),
+    };
+    match (session, end) {
+        (Some(mut session), Ok(End::Done(finished))) => {
+            let end = finish(context, &mut session, finished);
+            (Some(session), end)
+        }
+        (session, end) => (session, end),
+    }
+}
+
+/// Assembles the outputs; the done record is the last thing on the volume, the copy for the user comes after it.
+fn finish(context: &Context<'_>, session: &mut Session, finished: Box<steps::Finished>) -> Result<End, RunError> {
+    let steps::Finished { metadata, scratch } = &*finished;
+    context.marks.at(Phase::FinalWrite, metadata.next_step);
+    let (done, warnings) = session.finish(metadata, &scratch.output(), &scratch.metrics())?;
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    export(context.spec, context.scene, &done)?;
+    tracing::info!(steps = done.steps, "Done: {}", done.message);
+    Ok(End::Done(finished))
+}
+
+fn export(spec: &JobSpec, scene: &Scene, done: &DoneRecord) -> Result<(), RunError> {
+    let Some(target) = &spec.output else { return Ok(()) };
+    let folder = scene.store.folder().join(&done.folder);
+    Ok(outputs::export(&**scene.store.volume(), &folder, &done.outputs, target)?)
+}
+
+fn already_done(spec: &JobSpec, scene: &Scene, done: &DoneRecord) -> Result<ExitCode, RunError> {
+    if spec.if_done == IfDone::Fail {
+        return Err(RunError::AlreadyDone(done.message.clone()));
+    }
+    tracing::info!(steps = done.steps, "Already done: {}", done.message);
+    if !spec.dry_run {
+        // The attempt that finished the task may have been killed before the copy was complete.
+        export(spec, scene, done)?;
+    }
+    Ok(ExitCode::Done)
+}
+
+enum Loading {
+    Loaded(Plugin),
+    Stopped(StopReason),
+}
+
+/// Loads the plugin on another thread, so that a request to stop is not kept waiting by the compiler.
+fn load_plugin(spec: &JobSpec, stops: &StopRequests) -> Result<Loading, RunError> {
+    enum Event {
+        Loaded(Result<Plugin, PluginError>),
+        Stop(StopReason),
+    }
+    let (sender, events) = channel();
+    let on_stop = sender.clone();
+    let file = spec.plugin.clone();
+    let load = move || {
+        let plugin = Runtime::new(default_cache_folder(&process_environment)).and_then(|runtime| runtime.load(&file));
+        let _ = sender.send(Event::Loaded(plugin));
+    };
+    thread::Builder::new().name("compile".into()).spawn(load).map_err(RunError::Thread)?;
+    stops.subscribe(move |stop| {
+        let _ = on_stop.send(Event::Stop(stop.clone()));
+    });
+    match events.recv() {
+        Ok(Event::Loaded(plugin)) => Ok(Loading::Loaded(plugin?)),
+        Ok(Event::Stop(stop)) => Ok(Loading::Stopped(stop)),
+        Err(_) => Err(RunError::Thread(std::io::Error::other("the compiling thread ended unexpectedly"))),
+    }
+}
+
+fn stopped_early(stop: &StopReason) -> ExitCode {
+    tracing::info!("Stopped before the first step; nothing was lost");
+    stop_code(stop)
+}
+
+/// The attempt's own deadline asks for a stop so early that the grace time is over by then.
+fn start_deadline(
+    spec: &JobSpec,
+    stops: &StopRequests,
+    grace: std::time::Duration,
+    began: Instant,
+) -> Result<(), RunError> {
+    let Some(deadline) = spec.attempt_deadline else { return Ok(()) };
+    let (stops, at) = (stops.clone(), began + deadline.saturating_sub(grace));
+    let wait = move || {
+        if stops.wait_timeout(at.saturating_duration_since(Instant::now())).is_none() {
+            stops.request(DEADLINE);
+        }
+    };
+    thread::Builder::new().name("deadline".into()).spawn(wait).map(drop).map_err(RunError::Thread)
+}
+
+/// The name of the stop that an attempt asks of itself.
+pub(super) const DEADLINE: &str = "the attempt's deadline";
+
+/// The record's last word, and the exit code.
+fn close(
+    session: Option<&Session>,
+    shared: &SharedRecord,
+    outcome: Result<End, RunError>,
+) -> Result<ExitCode, RunError> {
+    let (code, why, message) = match &outcome {
+        Ok(End::Done(finished)) => (ExitCode::Done, Why::Done, finished.metadata.finished.clone().unwrap_or_default()),
+        Ok(End::Stopped(stop)) if stop.name == DEADLINE => (stop_code(stop), Why::Deadline, stop.name.to_owned()),
+        Ok(End::Stopped(stop)) => (stop_code(stop), Why::Stopped, stop.name.to_owned()),
+        Err(error) => (error.exit_code(), error.why(), error.to_string()),
+    };
+    {
+        let mut record: std::sync::MutexGuard<'_, AttemptRecord> = record(shared);
+        record.ended = Some(Ended { at: jiff::Timestamp::now().to_string(), exit: code.code(), why, message });
+    }
+    if let Some(session) = session {
+        write_record(session, shared);
+    }
+    outcome.map(|_| code)
+}

@@ -1,0 +1,206 @@
+//! Saves checkpoints on a thread of their own, while the guest runs on.
+//!
+//! The thread owns the session: whatever is written to the volume after the attempt has begun is written there, one thing at a
+//! time. It also keeps the attempt's record fresh and looks for newer attempts from time to time.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::marks::{Marks, Phase};
+use crate::checkpoint::format::{SectionKind, SectionRef};
+use crate::checkpoint::metadata::Metadata;
+use crate::checkpoint::names::FileName;
+use crate::checkpoint::outputs::Frozen;
+use crate::checkpoint::store::{AttemptRecord, Draft, SaveError, SavePhase, Saved, Session, Standing};
+use crate::plugin::Snapshot;
+
+/// How often the record is refreshed and newer attempts are looked for.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// The attempt's record of itself, written by the saver and at the attempt's end.
+pub type SharedRecord = Arc<Mutex<AttemptRecord>>;
+
+/// Locks the record.
+pub fn record(shared: &SharedRecord) -> MutexGuard<'_, AttemptRecord> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A checkpoint to be saved: everything is frozen, the guest may run on.
+pub struct Parcel {
+    /// What the checkpoint says about itself.
+    pub metadata: Metadata,
+    /// The guest's state.
+    pub snapshot: Snapshot,
+    /// What changed of its outputs.
+    pub frozen: Frozen,
+}
+
+/// How a save went.
+pub struct Report {
+    /// The result.
+    pub result: Result<Saved, SaveError>,
+    /// The state's buffers, to be used again.
+    pub snapshot: Snapshot,
+    /// The segment that the save would have published.
+    pub segment: Option<FileName>,
+}
+
+/// The saving thread's other end.
+pub struct Saver {
+    orders: Option<Sender<Parcel>>,
+    reports: Receiver<Message>,
+    thread: Option<JoinHandle<Session>>,
+    busy_since: Option<Instant>,
+}
+
+enum Message {
+    Saved(Box<Report>),
+    Fenced(crate::checkpoint::names::Tenure),
+}
+
+/// What the saver has to say.
+pub enum News {
+    /// A save ended.
+    Saved(Box<Report>),
+    /// A newer attempt is at work.
+    Fenced(crate::checkpoint::names::Tenure),
+}
+
+/// The saving thread is gone, which only a fault of this program explains.
+#[derive(Debug, thiserror::Error)]
+#[error("the thread that saves checkpoints ended unexpectedly")]
+pub struct SaverGone;
+
+impl Saver {
+    /// Starts the thread.
+    pub fn start(session: Session, record: SharedRecord, marks: Marks) -> std::io::Result<Self> {
+        let (orders, inbox) = channel();
+        let (outbox, reports) = channel();
+        let work = move || serve(session, &record, &marks, &inbox, &outbox);
+        let thread = thread::Builder::new().name("saver".into()).spawn(work)?;
+        Ok(Self { orders: Some(orders), reports, thread: Some(thread), busy_since: None })
+    }
+
+    /// Whether a save is running.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.busy_since.is_some()
+    }
+
+    /// Begins a save. One at a time: the caller looks at [`is_busy`](Self::is_busy) first.
+    pub fn save(&mut self, parcel: Parcel) -> Result<(), SaverGone> {
+        self.busy_since = Some(Instant::now());
+        self.orders.as_ref().and_then(|orders| orders.send(parcel).ok()).ok_or(SaverGone)
+    }
+
+    /// News, if there is any; does not wait.
+    pub fn poll(&mut self) -> Result<Option<News>, SaverGone> {
+        match self.reports.try_recv() {
+            Ok(message) => Ok(Some(self.news(message))),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(SaverGone),
+        }
+    }
+
+    /// Waits for the running save, if there is one.
+    pub fn wait(&mut self) -> Result<Option<News>, SaverGone> {
+        if !self.is_busy() {
+            return self.poll();
+        }
+        let message = self.reports.recv().map_err(|_| SaverGone)?;
+        Ok(Some(self.news(message)))
+    }
+
+    /// Ends the thread and takes the session back.
+    pub fn end(mut self) -> Result<Session, SaverGone> {
+        self.orders = None;
+        self.thread.take().and_then(|thread| thread.join().ok()).ok_or(SaverGone)
+    }
+
+    fn news(&mut self, message: Message) -> News {
+        match message {
+            Message::Saved(report) => {
+                self.busy_since = None;
+                News::Saved(report)
+            }
+            Message::Fenced(by) => News::Fenced(by),
+        }
+    }
+}
+
+fn serve(
+    mut session: Session,
+    shared: &SharedRecord,
+    marks: &Marks,
+    inbox: &Receiver<Parcel>,
+    outbox: &Sender<Message>,
+) -> Session {
+    loop {
+        match inbox.recv_timeout(HEARTBEAT) {
+            Ok(parcel) => {
+                let report = save(&mut session, parcel, marks);
+                note(&mut record(shared), &report, &session);
+                write_record(&session, shared);
+                if outbox.send(Message::Saved(Box::new(report))).is_err() {
+                    return session;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                write_record(&session, shared);
+                match session.look() {
+                    Ok(Standing::Fenced(by)) => {
+                        let _ = outbox.send(Message::Fenced(by));
+                    }
+                    Ok(Standing::Alone | Standing::Reclaimed(_)) => {}
+                    Err(error) => tracing::warn!("Cannot look for newer attempts: {error}"),
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return session,
+        }
+    }
+}
+
+fn save(session: &mut Session, parcel: Parcel, marks: &Marks) -> Report {
+    let Parcel { metadata, snapshot, frozen } = parcel;
+    let step = metadata.next_step;
+    let segment = frozen.segment.as_ref().map(|(name, _)| name.clone());
+    let sections = snapshot.sections.iter().map(|section| SectionRef {
+        kind: SectionKind::State,
+        name: &section.name,
+        bytes: &section.bytes,
+    });
+    let draft = Draft { metadata, sections: sections.collect(), segment: frozen.segment };
+    let result = session.save(draft, &|phase| match phase {
+        SavePhase::Save => marks.at(Phase::Save, step),
+        SavePhase::Prune => marks.at(Phase::Prune, step),
+    });
+    Report { result, snapshot, segment }
+}
+
+fn note(record: &mut AttemptRecord, report: &Report, session: &Session) {
+    record.tenure = session.tenure();
+    match &report.result {
+        Ok(saved) => {
+            record.safe_step = Some(saved.next_step);
+            record.next_step = record.next_step.max(saved.next_step);
+            record.saves.done += 1;
+            record.saves.last_bytes = saved.file_bytes;
+            record.saves.last_ms = u64::try_from(saved.took.as_millis()).unwrap_or(u64::MAX);
+        }
+        Err(_) => record.saves.failed += 1,
+    }
+}
+
+/// Writes the record; failing that is worth a warning, not the attempt.
+pub fn write_record(session: &Session, shared: &SharedRecord) {
+    let written = {
+        let mut record = record(shared);
+        record.heartbeat = jiff::Timestamp::now().to_string();
+        record.clone()
+    };
+    if let Err(error) = session.write_record(&written) {
+        tracing::warn!("Cannot write the attempt's record: {error}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Who and where an attempt is, and what is refused before anything is written.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::RunError;
+use super::spec::{Changeable, InputDigest, JobSpec};
+use crate::checkpoint::faults;
+use crate::checkpoint::input::{self, Covers};
+use crate::checkpoint::metadata::InputFacts;
+use crate::checkpoint::names::TaskFolder;
+use crate::checkpoint::store::{Choice, ClaimRequest, Store, Survey, Wish};
+use crate::checkpoint::volume::Disk;
+use crate::platform::{self, Mounts, Placement, VolumePlace};
+use crate::plugin::JobInfo;
+
+/// Who and where an attempt is.
+pub struct Scene {
+    /// Who it is, by options and engine.
+    pub placement: Placement,
+    /// The volume.
+    pub volume: VolumePlace,
+    /// The task's checkpoints.
+    pub store: Store,
+    /// What the input is.
+    pub input: Option<InputFacts>,
+}
+
+impl Scene {
+    /// Looks around. Nothing is written.
+    pub fn find(spec: &JobSpec) -> Result<Self, RunError> {
+        let placement = platform::detect(&platform::process_environment, spec)?;
+        let volume = platform::check_volume(&placement, spec, &Mounts::of_process()?)?;
+        let covers = match spec.input_digest {
+            InputDigest::Names => Covers::Names,
+            InputDigest::Contents => Covers::Contents,
+        };
+        let input = spec.input.as_deref().map(|folder| input::digest(folder, covers)).transpose()?;
+        let disk = faults::from_env(Arc::new(Disk::new(&volume.path)))?;
+        let task = TaskFolder { index: placement.task_index, count: placement.task_count };
+        let store = Store::new(disk, &placement.job.folder, task);
+        Ok(Self { placement, volume, store, input })
+    }
+
+    /// Refuses to go on where the volume is not what it should be by now.
+    pub fn refuse_wrong_volume(&self, spec: &JobSpec, survey: &Survey) -> Result<(), RunError> {
+        let task = self.store.task();
+        if let Some(attempt) = self.placement.attempt.filter(|attempt| *attempt > 0)
+            && !survey.job_known
+            && !spec.volume_is_ephemeral
+        {
+            let job = self.placement.job.folder.to_string();
+            return Err(RunError::LostVolume { volume: self.volume.path.clone(), job, attempt });
+        }
+        match survey.other_counts.first() {
+            Some(other) if survey.claims.is_empty() && !spec.accept_changed.contains(&Changeable::TaskCount) => {
+                Err(RunError::OtherTaskCount { other: *other, now: task.count })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the attempt says when it claims its task.
+    #[must_use]
+    pub fn claim_request(&self, spec: &JobSpec, survey: &Survey) -> ClaimRequest {
+        let accepted = spec.accept_changed.contains(&Changeable::TaskCount);
+        ClaimRequest {
+            wish: wish(spec),
+            execution: self.placement.execution.clone(),
+            engine: self.placement.engine.to_string(),
+            machine: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            adopt: survey.other_counts.last().filter(|_| accepted).copied(),
+            keep: spec.keep,
+        }
+    }
+
+    /// The attempt's number: the engine's, else that of claims in the lineage before.
+    #[must_use]
+    pub fn attempt_number(&self, survey: &Survey, choice: &Choice) -> u32 {
+        let before = match choice {
+            Choice::GoOn(claim) => survey.attempts(claim.lineage),
+            Choice::Begin => 0,
+        };
+        self.placement.attempt.unwrap_or(before)
+    }
+
+    /// Who the guest is told that it is.
+    #[must_use]
+    pub fn job_info(&self, spec: &JobSpec, attempt: u32) -> JobInfo {
+        let name = self.placement.job.folder.to_string();
+        let Placement { task_index, task_count, .. } = self.placement;
+        let seed = spec.seed.unwrap_or_else(|| usual_seed(&name, task_index));
+        JobInfo { name, task_index, task_count, attempt, seed }
+    }
+
+    /// Where scratch folders go.
+    #[must_use]
+    pub fn scratch(spec: &JobSpec) -> PathBuf {
+        spec.scratch.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
+/// What the command asks for.
+#[must_use]
+pub fn wish(spec: &JobSpec) -> Wish {
+    match (spec.fresh, spec.from, spec.if_done) {
+        (true, ..) => Wish::Fresh,
+        (false, Some(step), _) => Wish::From(step),
+        (false, None, super::spec::IfDone::Restart) => Wish::RestartIfDone,
+        (false, None, _) => Wish::GoOn,
+    }
+}
+
+fn usual_seed(name: &str, task_index: u32) -> u64 {
+    let mut hasher = blake3::Hasher::new_derive_key("steadfast 2026 the seed of a task");
+    hasher.update(name.as_bytes()).update(&task_index.to_le_bytes());
+    let mut seed = [0; 8];
+    hasher.finalize_xof().fill(&mut seed);
+    u64::from_le_bytes(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_seed_is_for_ever() {
+        // A change here would change the results of every job that gives no seed.
+        assert_eq!(usual_seed("digits", 0), 0);
+        assert_ne!(usual_seed("digits", 0), usual_seed("digits", 1));
+        assert_ne!(usual_seed("digits", 0), usual_seed("digit", 0));
+    }
+}

@@ -1,0 +1,175 @@
+//! Keeps time while the guest runs: the end of the grace time, the limit of a step, a stall worth a warning.
+//!
+//! One thread, which waits for neither guest nor volume nor driver. When a stop is requested it lets the running step go on
+//! for as long as the save that follows leaves room, then interrupts the guest; and shortly before the platform would send
+//! SIGKILL it ends the process itself, whatever hangs, so that the exit code is ours.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::ExitCode;
+use crate::checkpoint::store::Call;
+use crate::platform::{StopReason, StopRequests};
+use crate::plugin::{Interrupter, Interruption};
+
+/// How often a call's age is looked at where only its limit or a stall can matter.
+const TICK: Duration = Duration::from_millis(250);
+
+/// A step is called a stall when it takes this many times the 95th percentile of those before, and at least [`LEAST_STALL`].
+const STALL_FACTOR: u32 = 20;
+const LEAST_STALL: Duration = Duration::from_secs(60);
+
+/// The watching thread's other end. Clones are the same.
+#[derive(Clone)]
+pub struct Watch(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    grace: Duration,
+    step_timeout: Option<Duration>,
+}
+
+#[derive(Default)]
+struct State {
+    stop: Option<StopReason>,
+    interrupter: Option<Interrupter>,
+    call: Option<Running>,
+    /// What a save is predicted to take.
+    reserve: Duration,
+    /// The 95th percentile of step times; none before there are enough.
+    usual_step: Option<Duration>,
+}
+
+struct Running {
+    call: Call,
+    since: Instant,
+    interrupted: bool,
+    stall_told: bool,
+}
+
+/// Of the grace time, what is kept for ending: the process is gone before SIGKILL comes.
+#[must_use]
+pub fn margin(grace: Duration) -> Duration {
+    (grace / 20).clamp(Duration::from_millis(20), Duration::from_millis(500)).min(grace / 2)
+}
+
+impl Watch {
+    /// Starts watching.
+    pub fn start(stops: &StopRequests, grace: Duration, step_timeout: Option<Duration>) -> std::io::Result<Self> {
+        let shared = Shared { state: Mutex::default(), changed: Condvar::new(), grace, step_timeout };
+        let watch = Self(Arc::new(shared));
+        let told = watch.clone();
+        stops.subscribe(move |reason| {
+            told.lock().stop = Some(reason.clone());
+            told.0.changed.notify_all();
+        });
+        let watching = watch.clone();
+        thread::Builder::new().name("watch".into()).spawn(move || watching.run())?;
+        Ok(watch)
+    }
+
+    /// From now on this interrupter reaches the guest.
+    pub fn guest(&self, interrupter: Interrupter) {
+        self.lock().interrupter = Some(interrupter);
+    }
+
+    /// What a save is predicted to take: a step may not run into that part of the grace time.
+    pub fn reserve(&self, save: Duration, usual_step: Option<Duration>) {
+        let mut state = self.lock();
+        state.reserve = save;
+        state.usual_step = usual_step;
+    }
+
+    /// Runs a call of the guest under watch.
+    pub fn during<T>(&self, call: Call, run: impl FnOnce() -> T) -> T {
+        self.lock().call = Some(Running { call, since: Instant::now(), interrupted: false, stall_told: false });
+        let answer = run();
+        let mut state = self.lock();
+        let interrupted = state.call.take().is_some_and(|running| running.interrupted);
+        if interrupted && let Some(interrupter) = &state.interrupter {
+            // The call may have ended by itself just before: the wish must not hit the next one.
+            interrupter.clear();
+        }
+        answer
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        loop {
+            let now = Instant::now();
+            if let Some(end) = self.end_of_process(&state)
+                && now >= end
+            {
+                let code = state.stop.as_ref().map_or(ExitCode::Preempted, stop_code);
+                tracing::warn!(
+                    "The grace time is over before everything was written; the last verified checkpoint stands"
+                );
+                signal_hook::low_level::exit(code.code().into());
+            }
+            self.judge(&mut state, now);
+            let wait = self.next_look(&state, now);
+            state = self.0.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn end_of_process(&self, state: &State) -> Option<Instant> {
+        state.stop.as_ref().map(|stop| stop.at + self.0.grace.saturating_sub(margin(self.0.grace)))
+    }
+
+    /// When the running call has to give way to the end of the grace time.
+    fn end_of_call(&self, state: &State, call: Call) -> Option<Instant> {
+        let stop = state.stop.as_ref()?;
+        Some(match call {
+            // There is nothing new to save.
+            Call::Start | Call::Restore => stop.at,
+            Call::Step => stop.at + self.0.grace.saturating_sub(margin(self.0.grace) + state.reserve),
+            Call::Snapshot => stop.at + self.0.grace.saturating_sub(margin(self.0.grace) * 2),
+        })
+    }
+
+    fn judge(&self, state: &mut State, now: Instant) {
+        let Some(running) = &state.call else { return };
+        let age = now.duration_since(running.since);
+        let grace_ends = self.end_of_call(state, running.call).is_some_and(|end| now >= end);
+        let too_long = self.0.step_timeout.is_some_and(|limit| age >= limit);
+        let stall = running.call == Call::Step
+            && age >= state.usual_step.map_or(LEAST_STALL, |usual| (usual * STALL_FACTOR).max(LEAST_STALL));
+        let why = match (grace_ends, too_long) {
+            (true, _) => Some(Interruption::GraceEnds),
+            (false, true) => Some(Interruption::StepTimeout),
+            (false, false) => None,
+        };
+        let interrupter = state.interrupter.clone();
+        let Some(running) = &mut state.call else { return };
+        if let (Some(why), Some(interrupter), false) = (why, &interrupter, running.interrupted) {
+            running.interrupted = true;
+            interrupter.interrupt(why);
+        }
+        if stall && !running.stall_told {
+            running.stall_told = true;
+            tracing::warn!(seconds = age.as_secs(), "A step has been running for {} s", age.as_secs());
+        }
+    }
+
+    fn next_look(&self, state: &State, now: Instant) -> Duration {
+        let tick = self.0.step_timeout.map_or(TICK, |limit| (limit / 4).clamp(Duration::from_millis(1), TICK));
+        let ends = [
+            self.end_of_process(state),
+            state.call.as_ref().filter(|call| !call.interrupted).and_then(|call| self.end_of_call(state, call.call)),
+        ];
+        let ends = ends.into_iter().flatten().map(|end| end.saturating_duration_since(now));
+        ends.chain([tick]).min().unwrap_or(tick)
+    }
+}
+
+/// The exit code that a stop ends with.
+#[must_use]
+pub fn stop_code(stop: &StopReason) -> ExitCode {
+    if stop.from_keyboard { ExitCode::Keyboard } else { ExitCode::Preempted }
+}
