@@ -1,7 +1,7 @@
 //! The host, and the host whose durability rules can be switched off.
 //!
-//! Both are built with the whole workspace selected, as the tests are: features are unified over what is selected, and
-//! another selection would build wasmtime a second time.
+//! Both are built with the host alone selected, as its tests are: features are unified over what is selected, and another
+//! selection would build wasmtime a second time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::step;
 
-const BUILD: [&str; 5] = ["build", "--release", "--workspace", "--bin", "steadfast"];
+const BUILD: [&str; 6] = ["build", "--release", "-p", "steadfast", "--bin", "steadfast"];
 
 /// Builds the host.
 pub(crate) fn build() -> Result<()> {

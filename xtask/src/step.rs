@@ -33,7 +33,7 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
 pub(crate) fn run(name: &str, command: &mut Command) -> Result<()> {
     begin(name, command);
     let started = Instant::now();
-    let status = command.status().with_context(|| not_started(name, command))?;
+    let status = command.status().with_context(|| format!("cannot start {}", text(command)))?;
     end(name, started.elapsed(), status, command)
 }
 
@@ -41,12 +41,18 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Result<()> {
 pub(crate) fn run_lines(name: &str, command: &mut Command, mut line: impl FnMut(&str)) -> Result<()> {
     begin(name, command);
     let started = Instant::now();
-    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| not_started(name, command))?;
-    if let Some(output) = child.stdout.take() {
-        pass_on(output, &mut std::io::stdout(), &mut line)?;
-    }
-    let status = child.wait()?;
+    let status = stream(command, &mut line)?;
     end(name, started.elapsed(), status, command)
+}
+
+/// Runs a command to its end, passing its standard output on and handing each line of it to `line`.
+pub(crate) fn stream(command: &mut Command, line: &mut impl FnMut(&str)) -> Result<ExitStatus> {
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", text(command)))?;
+    if let Some(output) = child.stdout.take() {
+        pass_on(output, &mut std::io::stdout(), line)?;
+    }
+    Ok(child.wait()?)
 }
 
 /// Not `lines()`: what a test prints need not be UTF-8, and must not end the run.
@@ -78,10 +84,6 @@ fn end(name: &str, took: Duration, status: ExitStatus, command: &Command) -> Res
         return Ok(());
     }
     bail!("{name} failed after {:.1} s ({status}); to repeat it: {}", took.as_secs_f64(), text(command))
-}
-
-fn not_started(name: &str, command: &Command) -> String {
-    format!("{name} cannot be started: {}", text(command))
 }
 
 /// The command as one would type it in the repository's root.
