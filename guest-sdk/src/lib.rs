@@ -209,3 +209,8 @@ macro_rules! plugin {
         };
     };
 }
+
+/// The plugin in the README is compiled, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
