@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod crafted;
+mod damage;
+mod golden;
+mod round_trip;
+
 use super::*;
 
 fn state<'a>(name: &'a str, bytes: &'a [u8]) -> SectionRef<'a> {
@@ -59,51 +64,4 @@ fn small_file() -> Vec<u8> {
     let text = b"the quick brown fox ".repeat(8);
     let raw = noise(40, 1);
     assert_round_trip(&[state("text", &text), state("noise", &raw), state("empty", b"")], br#"{"step":7}"#)
-}
-
-#[test]
-fn no_sections_and_empty_sections() {
-    assert_round_trip(&[], b"");
-    assert_round_trip(&[], b"{}");
-    assert_round_trip(&[state("", b""), state("empty", b"")], b"{}");
-}
-
-#[test]
-fn content_of_many_chunks_of_every_kind() {
-    let (zeros, random) = (vec![0; 3 * CHUNK_BYTES + 1], noise(2 * CHUNK_BYTES, 2));
-    let mixed = [noise(CHUNK_BYTES / 2, 3), vec![7; 2 * CHUNK_BYTES]].concat();
-    let kinds = [SectionKind::Memory, SectionKind::Buffer, SectionKind::Variable];
-    let sections = [("zeros", &zeros), ("random", &random), ("mixed", &mixed)];
-    let sections: Vec<_> =
-        kinds.into_iter().zip(sections).map(|(kind, (name, bytes))| SectionRef { kind, name, bytes }).collect();
-    let file = assert_round_trip(&sections, b"{}");
-    assert!(file.len() < random.len() + 2 * CHUNK_BYTES, "zeros are compressed: {}", file.len());
-}
-
-#[test]
-fn one_name_in_two_kinds_is_two_sections_and_twice_in_one_is_an_error() {
-    let buffer = SectionRef { kind: SectionKind::Buffer, name: "weights", bytes: b"b" };
-    assert_round_trip(&[state("weights", b"a"), buffer], b"{}");
-    let mut out = Vec::new();
-    let twice = encode(&mut out, &[buffer, buffer], b"", Compression::default()).unwrap_err();
-    assert_eq!(twice.kind(), io::ErrorKind::InvalidInput);
-    assert!(out.is_empty(), "nothing is written before the names are checked");
-}
-
-#[test]
-fn every_truncation_is_detected() {
-    let file = small_file();
-    for length in 0..file.len() {
-        assert!(decoded(&file[..length]).is_err(), "cut to {length} of {}", file.len());
-    }
-}
-
-#[test]
-fn every_flipped_bit_is_detected() {
-    let file = small_file();
-    for place in 0..file.len() * 8 {
-        let mut broken = file.clone();
-        broken[place / 8] ^= 1 << (place % 8);
-        assert!(matches!(decoded(&broken), Err(FormatError::Damaged { .. })), "bit {place}");
-    }
 }
