@@ -19,7 +19,7 @@ pub(crate) fn run() -> Result<()> {
     step::run("format", &mut step::cargo(["fmt", "--all", "--check"]))?;
     shell_scripts(&mut skipped)?;
     dependencies(&mut skipped)?;
-    plugins::build_all()?;
+    plugins::build()?;
     for (what, packages) in SELECTIONS {
         lints(what, packages)?;
         documentation(what, packages)?;

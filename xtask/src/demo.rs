@@ -18,7 +18,6 @@ const ACCURACY: f64 = 0.95;
 /// Builds what is needed and plays the scenes.
 pub(crate) fn run() -> Result<()> {
     plugins::build()?;
-    plugins::build_guests()?;
     host::build()?;
     let started = Instant::now();
 

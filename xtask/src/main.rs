@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo => demo::run(),
         Command::Test => ci::run(),
-        Command::Plugins => plugins::build_all(),
+        Command::Plugins => plugins::build(),
         Command::Rack { name } => rack::run(name),
     };
     match outcome {

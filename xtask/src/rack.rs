@@ -36,7 +36,7 @@ struct Outcome {
 
 /// Runs every rehearsal of a proof, also after one that failed, and prints a table.
 pub(crate) fn run(rack: Rack) -> Result<()> {
-    plugins::build_all()?;
+    plugins::build()?;
     let proofs = match rack {
         Rack::Torture => {
             host::build()?;
