@@ -293,6 +293,13 @@ impl TryFrom<String> for JobName {
     }
 }
 
+impl FromStr for JobName {
+    type Err = BadJobName;
+    fn from_str(given: &str) -> Result<Self, BadJobName> {
+        Self::new(given)
+    }
+}
+
 impl From<JobName> for String {
     fn from(name: JobName) -> Self {
         name.0

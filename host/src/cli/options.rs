@@ -1,0 +1,232 @@
+//! The options of a run: one struct, read from the command line and from a job's file alike.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+
+use crate::job::spec::{Changeable, Every, IfDone, InputDigest, JobName, LogFormat};
+
+use super::config::ConfigSource;
+use super::failure::Failure;
+use super::values::{Place, Size, Time, as_on_command_line, at_least_one};
+
+/// Options of `run`, all of which may stand in a job's file under the same names.
+#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct RunOptions {
+    /// The component; only in a job's file.
+    #[arg(skip)]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) plugin: Option<Place>,
+
+    /// Name of the job [default: the engine's name for it; on a plain machine the plugin's file name]
+    #[arg(long, help_heading = "Identity")]
+    pub(super) name: Option<JobName>,
+
+    /// File checkpoints under this name instead of the job's, to run the same job anew beside an earlier run
+    #[arg(long, value_name = "NAME", help_heading = "Identity")]
+    pub(super) run_id: Option<JobName>,
+
+    /// Configuration for the plugin: a JSON or TOML file, or inline JSON [default: {}]
+    #[arg(long, value_name = "FILE|JSON", help_heading = "Work")]
+    pub(super) config: Option<ConfigSource>,
+
+    /// Folder that the plugin sees, read-only, as /input
+    #[arg(long, value_name = "DIR", help_heading = "Work")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) input: Option<Place>,
+
+    /// Put a copy of the finished outputs here, beside the one on the volume
+    #[arg(long, value_name = "DIR", help_heading = "Work")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) output: Option<Place>,
+
+    /// Space for the plugin's /output while it runs [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR", help_heading = "Work")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) scratch: Option<Place>,
+
+    /// Seed of all random numbers [default: made from job name and task index]
+    #[arg(long, value_name = "NUMBER", help_heading = "Work")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) seed: Option<u64>,
+
+    /// Where checkpoints go: a folder that outlives the attempt, such as a mounted bucket or disk. Also $STEADFAST_VOLUME
+    /// [default: ./checkpoints, on a plain machine only]
+    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) volume: Option<Place>,
+
+    /// Save this often: a time (30s, 5m) or a number of steps (5steps) [default: 30s]
+    #[arg(long, value_name = "TIME|STEPS", help_heading = "Checkpoints")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) every: Option<Every>,
+
+    /// Keep this many checkpoints [default: 2]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "Checkpoints")]
+    pub(super) keep: Option<NonZeroU32>,
+
+    /// Begin at step 0 whatever is on the volume. Retries of the same execution go on from there
+    #[arg(long, conflicts_with = "from", help_heading = "Checkpoints")]
+    pub(super) fresh: bool,
+
+    /// Begin from the checkpoint of this step instead of the newest
+    #[arg(long, value_name = "STEP", help_heading = "Checkpoints")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) from: Option<u64>,
+
+    /// Go on although these changed since the checkpoint
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', help_heading = "Checkpoints")]
+    pub(super) accept_changed: Vec<Changeable>,
+
+    /// Notice changed input by its files' names and sizes, or by their contents [default: names]
+    #[arg(long, value_name = "BY", help_heading = "Checkpoints")]
+    pub(super) input_digest: Option<InputDigest>,
+
+    /// What to do when the task is already done [default: skip]
+    #[arg(long, value_name = "WHAT", help_heading = "Checkpoints")]
+    pub(super) if_done: Option<IfDone>,
+
+    /// The volume vanishes with the attempt, and that is meant
+    #[arg(long, help_heading = "Checkpoints")]
+    pub(super) volume_is_ephemeral: bool,
+
+    /// Time between the stop signal and SIGKILL [default: what the engine usually grants; 10s on a plain machine]
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) grace: Option<Time>,
+
+    /// The most that the plugin's memories and tables may take together [default: 2GiB]
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) memory_limit: Option<Size>,
+
+    /// End the attempt when a step takes longer [default: only warn of a stall]
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) step_timeout: Option<Time>,
+
+    /// Save and exit with 143 after this time; set it somewhat below the platform's own timeout for an attempt
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) attempt_deadline: Option<Time>,
+
+    /// Give the job up, with 65, after this many attempts in a row without progress [default: 3]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "Limits")]
+    pub(super) max_stalled: Option<NonZeroU32>,
+
+    /// End the attempt, with 75, after this many failed saves in a row [default: 3]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "Limits")]
+    pub(super) max_save_failures: Option<NonZeroU32>,
+
+    /// How log lines are written [default: auto, which is json under an engine]
+    #[arg(long, value_name = "FORMAT")]
+    pub(super) log: Option<LogFormat>,
+
+    /// Print what would be done (identity, volume, checkpoint, limits), and stop
+    #[arg(long)]
+    #[serde(skip)]
+    pub(super) dry_run: bool,
+}
+
+impl RunOptions {
+    /// These options, and where they say nothing, `file`'s.
+    pub(super) fn or(self, file: Self) -> Self {
+        // A choice of where to begin is one choice, even if two options make it.
+        let begins = self.fresh || self.from.is_some();
+        Self {
+            plugin: self.plugin.or(file.plugin),
+            name: self.name.or(file.name),
+            run_id: self.run_id.or(file.run_id),
+            config: self.config.or(file.config),
+            input: self.input.or(file.input),
+            output: self.output.or(file.output),
+            scratch: self.scratch.or(file.scratch),
+            seed: self.seed.or(file.seed),
+            volume: self.volume.or(file.volume),
+            every: self.every.or(file.every),
+            keep: self.keep.or(file.keep),
+            fresh: if begins { self.fresh } else { file.fresh },
+            from: if begins { self.from } else { file.from },
+            accept_changed: if self.accept_changed.is_empty() { file.accept_changed } else { self.accept_changed },
+            input_digest: self.input_digest.or(file.input_digest),
+            if_done: self.if_done.or(file.if_done),
+            volume_is_ephemeral: self.volume_is_ephemeral || file.volume_is_ephemeral,
+            grace: self.grace.or(file.grace),
+            memory_limit: self.memory_limit.or(file.memory_limit),
+            step_timeout: self.step_timeout.or(file.step_timeout),
+            attempt_deadline: self.attempt_deadline.or(file.attempt_deadline),
+            max_stalled: self.max_stalled.or(file.max_stalled),
+            max_save_failures: self.max_save_failures.or(file.max_save_failures),
+            log: self.log.or(file.log),
+            dry_run: self.dry_run,
+        }
+    }
+
+    /// Lets relative paths begin at the folder of the file that they stand in, and loads the configuration from there.
+    pub(super) fn based_at(mut self, base: &Path) -> Result<Self, Failure> {
+        let places = [&mut self.plugin, &mut self.input, &mut self.output, &mut self.scratch, &mut self.volume];
+        for place in places.into_iter().flatten() {
+            place.0 = base.join(&place.0);
+        }
+        if let Some(config) = self.config.take() {
+            self.config = Some(ConfigSource::Value(config.load(base)?));
+        }
+        Ok(self)
+    }
+
+    /// The options as they stand on a command line; what `based_at` loaded stands there as JSON.
+    pub(super) fn as_arguments(&self) -> Vec<OsString> {
+        fn text(value: Option<&impl ToString>) -> Option<OsString> {
+            value.map(|value| value.to_string().into())
+        }
+        fn path(place: Option<&Place>) -> Option<OsString> {
+            place.map(|place| PathBuf::clone(&place.0).into_os_string())
+        }
+        fn word(value: Option<&impl ValueEnum>) -> Option<OsString> {
+            value.and_then(|value| value.to_possible_value()).map(|value| value.get_name().to_owned().into())
+        }
+        let config = self.config.as_ref().map(|config| match config {
+            ConfigSource::Text(text) => text.clone(),
+            ConfigSource::Value(value) => super::config::canonical(value),
+        });
+        let every = self.every.map(|every| every.to_string().replace(' ', ""));
+        let changes: Vec<String> = self.accept_changed.iter().map(ToString::to_string).collect();
+        let with_values = [
+            ("--name", text(self.name.as_ref())),
+            ("--run-id", text(self.run_id.as_ref())),
+            ("--config", text(config.as_ref())),
+            ("--input", path(self.input.as_ref())),
+            ("--output", path(self.output.as_ref())),
+            ("--scratch", path(self.scratch.as_ref())),
+            ("--seed", text(self.seed.as_ref())),
+            ("--volume", path(self.volume.as_ref())),
+            ("--every", text(every.as_ref())),
+            ("--keep", text(self.keep.as_ref())),
+            ("--from", text(self.from.as_ref())),
+            ("--accept-changed", (!changes.is_empty()).then(|| changes.join(",").into())),
+            ("--input-digest", word(self.input_digest.as_ref())),
+            ("--if-done", word(self.if_done.as_ref())),
+            ("--grace", text(self.grace.map(|time| time.to_string().replace(' ', "")).as_ref())),
+            ("--memory-limit", text(self.memory_limit.as_ref())),
+            ("--step-timeout", text(self.step_timeout.map(|time| time.to_string().replace(' ', "")).as_ref())),
+            ("--attempt-deadline", text(self.attempt_deadline.map(|time| time.to_string().replace(' ', "")).as_ref())),
+            ("--max-stalled", text(self.max_stalled.as_ref())),
+            ("--max-save-failures", text(self.max_save_failures.as_ref())),
+            ("--log", word(self.log.as_ref())),
+        ];
+        let flags =
+            [("--fresh", self.fresh), ("--volume-is-ephemeral", self.volume_is_ephemeral), ("--dry-run", self.dry_run)];
+        let values = with_values.into_iter().filter_map(|(name, value)| {
+            // One word, so that a value may begin with a dash.
+            let mut word = OsString::from(name);
+            word.push("=");
+            word.push(value?);
+            Some(word)
+        });
+        values.chain(flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| name.into())).collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! `steadfast plugin`: what a file is, and what it lacks to be a plugin.
+
+use std::io;
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::plugin::{self, FileKind, Inspection, Interface, MemoryFact};
+
+use super::failure::Failure;
+use super::print;
+use super::values::Place;
+
+/// Look at plugins: inspect
+#[derive(Args, Clone, Debug)]
+pub(super) struct PluginCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Action {
+    /// Show what a file exports and imports, and what is missing for a plugin and how to get it; exit 1 if it is none
+    Inspect {
+        /// The file
+        file: Place,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn execute(command: PluginCommand) -> Result<u8, Failure> {
+    let Action::Inspect { file, json } = command.action;
+    let found = look(&file.0)?;
+    if json {
+        print::json(&as_json(&found))?;
+    } else {
+        print::text(&for_people(&file.0, &found))?;
+    }
+    Ok(u8::from(!is_plugin(&found)))
+}
+
+fn look(path: &Path) -> Result<Inspection, Failure> {
+    let cannot = |error: io::Error| Failure::usage(format!("cannot read `{}`: {error}", path.display()));
+    if path.is_dir() {
+        return Err(cannot(io::ErrorKind::IsADirectory.into()).hint(FileKind::Folder.hint().unwrap_or_default()));
+    }
+    Ok(plugin::inspect(&std::fs::read(path).map_err(cannot)?))
+}
+
+fn is_plugin(found: &Inspection) -> bool {
+    found.kind == FileKind::Component && found.problems.is_empty()
+}
+
+fn for_people(path: &Path, found: &Inspection) -> String {
+    let verdict = if is_plugin(found) { "a plugin" } else { "not a plugin" };
+    let mut rows = vec![
+        ("file", format!("{} ({})", path.display(), print::size(found.bytes))),
+        ("kind", format!("{} · {verdict}", found.kind)),
+        ("digest", found.digest.clone()),
+    ];
+    if found.kind == FileKind::Component {
+        rows.push(("exports", interfaces(&found.exports)));
+        rows.push(("imports", interfaces(&found.imports)));
+        rows.push(("memory", found.memories.iter().map(memory).collect::<Vec<_>>().join("\n")));
+    }
+    let mut text = crate::report::render_block(&rows);
+    let own = found.kind.hint().map(|hint| format!("\nhint: {hint}\n"));
+    text.extend(own);
+    for problem in &found.problems {
+        text.push_str(&format!("\nmissing: {}\nhint: {}\n", problem.what, problem.hint));
+    }
+    text
+}
+
+fn interfaces(all: &[Interface]) -> String {
+    let line = |interface: &Interface| match &interface.functions[..] {
+        [] => interface.name.clone(),
+        functions => format!("{} ({})", interface.name, functions.join(", ")),
+    };
+    if all.is_empty() { "none".to_owned() } else { all.iter().map(line).collect::<Vec<_>>().join("\n") }
+}
+
+fn memory(fact: &MemoryFact) -> String {
+    let most = fact.maximum.map_or("no limit of its own".to_owned(), |most| format!("at most {}", print::size(most)));
+    format!("{} at first, {most}", print::size(fact.initial))
+}
+
+fn as_json(found: &Inspection) -> serde_json::Value {
+    let interfaces = |all: &[Interface]| -> Vec<_> {
+        all.iter().map(|one| json!({"name": one.name, "functions": one.functions})).collect()
+    };
+    let memories: Vec<_> =
+        found.memories.iter().map(|fact| json!({"initial": fact.initial, "maximum": fact.maximum})).collect();
+    let problems: Vec<_> = found.problems.iter().map(|one| json!({"what": one.what, "hint": one.hint})).collect();
+    json!({
+        "kind": found.kind.to_string(), "is_plugin": is_plugin(found), "bytes": found.bytes, "digest": found.digest,
+        "exports": interfaces(&found.exports), "imports": interfaces(&found.imports), "memories": memories,
+        "core_modules": found.core_modules, "problems": problems,
+    })
+}
