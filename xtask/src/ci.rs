@@ -72,10 +72,16 @@ fn shell_scripts(skipped: &mut Vec<String>) -> Result<()> {
 
 fn dependencies(skipped: &mut Vec<String>) -> Result<()> {
     if !step::installed("cargo-deny", &["--version"]) {
-        skipped.push("dependencies (licences, advisories): cargo-deny is not installed".to_owned());
+        skipped.push("dependencies (licences, sources, advisories): cargo-deny is not installed".to_owned());
         return Ok(());
     }
-    step::run("dependencies", &mut step::cargo(["deny", "check"]))
+    step::run("dependencies", &mut step::cargo(["deny", "check", "bans", "licenses", "sources"]))?;
+    // What is known against a dependency stands in a database on the network; not to reach it is no fault of the code.
+    if let Err(error) = step::run("advisory database", &mut step::cargo(["deny", "fetch", "db"])) {
+        skipped.push(format!("advisories: {error:#}"));
+        return Ok(());
+    }
+    step::run("advisories", &mut step::cargo(["deny", "--offline", "check", "advisories"]))
 }
 
 /// The shell scripts: all of `.ci`, and every `.sh` that git knows.
