@@ -23,6 +23,8 @@ mod record;
 pub mod sealed;
 mod session;
 mod survey;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};
