@@ -41,7 +41,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     let scene = Scene::find(spec)?;
     let watch = Watch::start(stops, scene.placement.grace.time, spec.step_timeout).map_err(RunError::Thread)?;
 
-    let survey = scene.store.survey()?;
+    let survey = scene.survey(spec)?;
     scene.refuse_wrong_volume(spec, &survey)?;
     let (choice, done) = scene.store.choose(&survey, wish(spec), scene.placement.execution.as_deref())?;
     if let Some(done) = done {

@@ -8,7 +8,7 @@ use crate::checkpoint::names::{FileName, TaskFolder, Tenure};
 use crate::checkpoint::volume::EntryKind;
 
 /// What a task's folder holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Whether the job's folder is there at all.
     pub job_known: bool,

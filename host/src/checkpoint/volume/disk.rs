@@ -25,6 +25,19 @@ impl Disk {
         Self { root: root.into() }
     }
 
+    /// Makes the volume's own folder where it is missing. Only for a plain machine: where a platform mounts the volume, one that
+    /// is missing is a mistake.
+    pub fn make(root: impl Into<PathBuf>) -> io::Result<Self> {
+        let disk = Self::new(root);
+        std::fs::create_dir_all(&disk.root)?;
+        Ok(disk)
+    }
+
+    /// Whether the folder is there at all.
+    pub fn is_there(&self) -> bool {
+        self.root.is_dir()
+    }
+
     /// The full path. One that could lead out of the volume is refused, wherever it came from.
     fn at(&self, path: &Path) -> io::Result<PathBuf> {
         if path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
