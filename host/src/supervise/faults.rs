@@ -7,11 +7,7 @@
 use std::path::Path;
 
 use super::spec::{Faults, RehearsalError};
-
-/// Makes the fault layer write down every operation.
-pub const TRACE_VARIABLE: &str = "STEADFAST_FAULT_TRACE";
-/// Tells the fault layer what goes wrong.
-pub const FAULTS_VARIABLE: &str = "STEADFAST_FAULTS";
+pub use crate::checkpoint::faults::{FAULTS_VARIABLE, TRACE_VARIABLE};
 
 /// One volume operation of a traced attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,8 @@ pub mod report;
 mod run;
 pub mod schedule;
 pub mod spec;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 pub use rehearse::{Observer, rehearse};
