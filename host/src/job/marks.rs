@@ -12,10 +12,13 @@
 //!
 //! Without that variable, which is any real run, a mark costs a test of an option. A closed socket means: go on unmarked.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::platform::StopRequests;
 
@@ -26,7 +29,8 @@ pub const MARKS_VARIABLE: &str = "STEADFAST_MARKS";
 const SIGNAL_ARRIVES: Duration = Duration::from_secs(10);
 
 /// Where an attempt is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Finding out who and where it is.
     StartUp,
@@ -42,6 +46,8 @@ pub enum Phase {
     Save,
     /// Removing what is no longer needed; alongside steps.
     Prune,
+    /// The saver has nothing to do; alongside steps.
+    Idle,
     /// Assembling the outputs and writing the done record.
     FinalWrite,
     /// Everything is written.
@@ -50,7 +56,7 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in the order in which an attempt may go through them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::StartUp,
         Self::Compilation,
         Self::Restore,
@@ -58,6 +64,7 @@ impl Phase {
         Self::Step,
         Self::Save,
         Self::Prune,
+        Self::Idle,
         Self::FinalWrite,
         Self::End,
     ];
@@ -73,9 +80,16 @@ impl Phase {
             Self::Step => "step",
             Self::Save => "save",
             Self::Prune => "prune",
+            Self::Idle => "idle",
             Self::FinalWrite => "final-write",
             Self::End => "end",
         }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
     }
 }
 

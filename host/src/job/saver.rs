@@ -176,6 +176,7 @@ fn save(session: &mut Session, parcel: Parcel, marks: &Marks) -> Report {
         SavePhase::Save => marks.at(Phase::Save, step),
         SavePhase::Prune => marks.at(Phase::Prune, step),
     });
+    marks.at(Phase::Idle, step);
     Report { result, snapshot, segment }
 }
 

@@ -6,14 +6,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::place::Place;
-use crate::checkpoint::format::{Reader, SectionKind};
+use crate::checkpoint::browse;
+use crate::checkpoint::format::{FormatError, Reader, SectionKind};
+use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::volume::{Disk, Volume as _};
 
 /// Differences beyond so many are only counted.
@@ -24,9 +26,11 @@ const SHOWN: usize = 8;
 pub struct Outcome {
     output: PathBuf,
     tree: BTreeMap<String, Leaf>,
+    metrics: Option<(Leaf, PathBuf)>,
     checkpoint: PathBuf,
     step: u64,
     random: Value,
+    message: String,
     sections: Vec<Section>,
 }
 
@@ -94,6 +98,18 @@ pub enum Difference {
         /// Bytes in the undisturbed run.
         undisturbed: u64,
     },
+    /// The host's record of metrics differs.
+    Metrics {
+        /// The first byte that differs.
+        offset: u64,
+    },
+    /// The guest said something else when it was done.
+    Message {
+        /// What it said here.
+        here: String,
+        /// What it said in the undisturbed run.
+        undisturbed: String,
+    },
     /// The host's random generators stand elsewhere.
     Random {
         /// Their position here.
@@ -149,6 +165,10 @@ impl fmt::Display for Difference {
                 f,
                 "final state section `{name}` differs from byte {offset} on ({here} bytes, undisturbed {undisturbed})"
             ),
+            Self::Metrics { offset } => write!(f, "the record of metrics differs from byte {offset} on"),
+            Self::Message { here, undisturbed } => {
+                write!(f, "the plugin ended with `{here}`, undisturbed with `{undisturbed}`")
+            }
             Self::Random { here, undisturbed } => {
                 write!(f, "the random generators stand at {here}, undisturbed at {undisturbed}")
             }
@@ -164,44 +184,37 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Checks every byte of a checkpoint and says how large it is.
-pub fn verify_checkpoint(path: &Path) -> Result<u64, String> {
-    let source = open(path)?;
-    let reader = Reader::open(source.as_ref()).map_err(|error| error.to_string())?;
-    reader.verify().map_err(|error| error.to_string())?;
-    source.len().map_err(|error| error.to_string())
-}
-
-fn open(path: &Path) -> Result<Box<dyn crate::checkpoint::format::ReadAt>, String> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(format!("`{}` is no file", path.display()));
-    };
-    Disk::new(folder).open(Path::new(name)).map_err(|error| format!("cannot open `{}`: {error}", path.display()))
-}
-
 impl Outcome {
     /// Reads what a job that is done left at `place`.
     pub fn read(place: &Place) -> Result<Self, String> {
-        let readable = |error: io::Error| format!("cannot read `{}`: {error}", place.task.display());
-        let files = place.files().map_err(readable)?;
-        let done = files.iter().rfind(|name| name.ends_with(".done.json")).ok_or("there is no done record")?;
-        let output = place.task.join(output_folder(&place.task.join(done))?);
+        let task = browse::tasks(&place.task).map_err(|error| error.to_string())?.pop().ok_or("there is no task")?;
+        let done = task.done.as_ref().ok_or("there is no done record")?;
+        let output = place.task.join(&done.folder);
         let mut tree = BTreeMap::new();
         walk(&output, "", &mut tree).map_err(|error| format!("cannot read `{}`: {error}", output.display()))?;
-        let newest = place.checkpoints().map_err(readable)?.pop().ok_or("there is no checkpoint")?;
-        let checkpoint = place.task.join(&newest.file);
-        let source = open(&checkpoint)?;
-        let broken = |error: &dyn fmt::Display| format!("`{}`: {error}", newest.file);
-        let reader = Reader::open(source.as_ref()).map_err(|error| broken(&error))?;
-        let metadata: Value = serde_json::from_slice(reader.metadata()).map_err(|error| broken(&error))?;
+        let metrics = done.metrics.as_ref().map(|metrics| place.task.join(&metrics.path));
+        let metrics = match metrics {
+            Some(path) => {
+                Some((hash_file(&path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))?, path))
+            }
+            None => None,
+        };
+        let newest = task.checkpoints.iter().find(|listed| !listed.set_aside && !listed.older_lineage);
+        let path = newest.ok_or("there is no checkpoint")?.path.clone();
+        let broken = |error: &dyn fmt::Display| format!("`{}`: {error}", path.display());
+        let metadata = browse::show(&path).map_err(|error| broken(&error))?.metadata;
         let mut sections = Vec::new();
-        for (index, info) in reader.sections().iter().enumerate() {
-            let bytes = reader.read_section(index).map_err(|error| broken(&error))?;
-            let (len, hash) = (bytes.len() as u64, blake3::hash(&bytes));
-            sections.push(Section { kind: info.kind, name: info.name.clone(), len, hash });
-        }
-        let random = metadata.get("random").cloned().unwrap_or(Value::Null);
-        Ok(Self { output, tree, checkpoint, step: newest.step, random, sections })
+        on_checkpoint(&path, |reader| {
+            for (index, info) in reader.sections().iter().enumerate() {
+                let bytes = reader.read_section(index)?;
+                let (len, hash) = (bytes.len() as u64, blake3::hash(&bytes));
+                sections.push(Section { kind: info.kind, name: info.name.clone(), len, hash });
+            }
+            Ok(())
+        })?;
+        let Metadata { next_step, random, finished, .. } = metadata;
+        let message = finished.unwrap_or_default();
+        Ok(Self { output, tree, metrics, checkpoint: path, step: next_step, random, message, sections })
     }
 
     /// How this one differs from the undisturbed one; nothing means bit for bit the same.
@@ -243,16 +256,22 @@ impl Outcome {
 
     /// The first byte at which a section differs; both are read again.
     fn section_offset(&self, undisturbed: &Self, index: usize) -> u64 {
-        let bytes = |outcome: &Self| -> Option<Vec<u8>> {
-            let source = open(&outcome.checkpoint).ok()?;
-            let reader = Reader::open(source.as_ref()).ok()?;
-            reader.read_section(index).ok()
-        };
+        let bytes = |outcome: &Self| on_checkpoint(&outcome.checkpoint, |reader| reader.read_section(index));
         let (here, there) = (bytes(self).unwrap_or_default(), bytes(undisturbed).unwrap_or_default());
         here.iter().zip(&there).take_while(|(here, there)| here == there).count() as u64
     }
 
     fn compare_outputs(&self, undisturbed: &Self, found: &mut Vec<Difference>) {
+        match (&self.metrics, &undisturbed.metrics) {
+            (Some((here, _)), Some((there, _))) if here == there => {}
+            (None, None) => {}
+            (Some((_, here)), Some((_, there))) => found.push(Difference::Metrics { offset: file_offset(here, there) }),
+            _ => found.push(Difference::Metrics { offset: 0 }),
+        }
+        if self.message != undisturbed.message {
+            let (here, undisturbed) = (self.message.clone(), undisturbed.message.clone());
+            found.push(Difference::Message { here, undisturbed });
+        }
         let paths: std::collections::BTreeSet<&String> = self.tree.keys().chain(undisturbed.tree.keys()).collect();
         for path in paths {
             let presence = |what: &str| Difference::Presence { path: path.clone(), what: what.to_owned() };
@@ -270,13 +289,18 @@ impl Outcome {
     }
 }
 
-/// The output folder that a done record names.
-fn output_folder(done: &Path) -> Result<String, String> {
-    let fault = |error: &dyn fmt::Display| format!("cannot read `{}`: {error}", done.display());
-    let text = std::fs::read_to_string(done).map_err(|error| fault(&error))?;
-    let record: Value = serde_json::from_str(&text).map_err(|error| fault(&error))?;
-    let named = record.get("output").and_then(Value::as_str).ok_or_else(|| fault(&"it names no output folder"))?;
-    Ok(named.to_owned())
+fn on_checkpoint<T>(path: &Path, look: impl FnOnce(&Reader<'_>) -> Result<T, FormatError>) -> Result<T, String> {
+    let fault = |error: &dyn fmt::Display| format!("`{}`: {error}", path.display());
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Err(fault(&"it is no file")) };
+    let file = Disk::new(folder).open(Path::new(name)).map_err(|error| fault(&error))?;
+    let reader = Reader::open(&*file).map_err(|error| fault(&error))?;
+    look(&reader).map_err(|error| fault(&error))
+}
+
+fn hash_file(path: &Path) -> io::Result<Leaf> {
+    let mut hasher = blake3::Hasher::new();
+    let len = io::copy(&mut File::open(path)?, &mut hasher)?;
+    Ok(Leaf::File { len, hash: hasher.finalize() })
 }
 
 fn walk(folder: &Path, below: &str, tree: &mut BTreeMap<String, Leaf>) -> io::Result<()> {
@@ -289,9 +313,7 @@ fn walk(folder: &Path, below: &str, tree: &mut BTreeMap<String, Leaf>) -> io::Re
             walk(&entry.path(), &path, tree)?;
             Leaf::Folder
         } else if kind.is_file() {
-            let mut hasher = blake3::Hasher::new();
-            let len = io::copy(&mut File::open(entry.path())?, &mut hasher)?;
-            Leaf::File { len, hash: hasher.finalize() }
+            hash_file(&entry.path())?
         } else {
             Leaf::Other
         };

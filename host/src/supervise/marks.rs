@@ -8,7 +8,6 @@
 //! Because the attempt waits, a preemption can be placed exactly: at a mark, or a measured time after it. A line that means
 //! nothing is answered with `go`, so that a newer attempt than this rehearsal is not held up.
 
-use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -18,80 +17,16 @@ use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+pub use crate::job::marks::{MARKS_VARIABLE, Phase};
 
-/// The variable that tells an attempt where to send its marks.
-pub const MARKS_VARIABLE: &str = "STEADFAST_MARKS";
+/// The phases in which a preemption can be placed.
+pub const STRUCK: [Phase; 7] =
+    [Phase::StartUp, Phase::Compilation, Phase::Restore, Phase::Step, Phase::Save, Phase::Prune, Phase::FinalWrite];
 
-/// What an attempt is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// From the process's first instant: claims, what to load.
-    StartUp,
-    /// The component becomes machine code.
-    Compilation,
-    /// State is loaded and given to the guest.
-    Restore,
-    /// The guest starts at step 0.
-    Start,
-    /// The guest works.
-    Step,
-    /// A checkpoint is written, beside the steps.
-    Save,
-    /// Old checkpoints are deleted, beside the steps.
-    Prune,
-    /// The saver rests again.
-    Idle,
-    /// Outputs are assembled and the done record is written.
-    FinalWrite,
-    /// The attempt is about to exit.
-    End,
-}
-
-impl Phase {
-    /// The phases in which a preemption can be placed.
-    pub const STRUCK: [Self; 7] =
-        [Self::StartUp, Self::Compilation, Self::Restore, Self::Step, Self::Save, Self::Prune, Self::FinalWrite];
-
-    /// Whether the saver does this, beside whatever else goes on.
-    #[must_use]
-    pub fn is_savers(self) -> bool {
-        matches!(self, Self::Save | Self::Prune | Self::Idle)
-    }
-
-    fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "start-up" => Self::StartUp,
-            "compilation" => Self::Compilation,
-            "restore" => Self::Restore,
-            "start" => Self::Start,
-            "step" => Self::Step,
-            "save" => Self::Save,
-            "prune" => Self::Prune,
-            "idle" => Self::Idle,
-            "final-write" => Self::FinalWrite,
-            "end" => Self::End,
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::StartUp => "start-up",
-            Self::Compilation => "compilation",
-            Self::Restore => "restore",
-            Self::Start => "start",
-            Self::Step => "step",
-            Self::Save => "save",
-            Self::Prune => "prune",
-            Self::Idle => "idle",
-            Self::FinalWrite => "final-write",
-            Self::End => "end",
-        })
-    }
+/// Whether the saver does this, beside whatever else goes on.
+#[must_use]
+pub fn is_savers(phase: Phase) -> bool {
+    matches!(phase, Phase::Save | Phase::Prune | Phase::Idle)
 }
 
 /// One line of an attempt: it is about to do this, and the next step to run is that.
@@ -113,7 +48,7 @@ impl Mark {
         let ("mark", phase, step, None) = (words.next()?, words.next()?, words.next()?, words.next()) else {
             return None;
         };
-        Some(Self { phase: Phase::from_word(phase)?, step: step.parse().ok()?, at })
+        Some(Self { phase: Phase::ALL.into_iter().find(|known| known.word() == phase)?, step: step.parse().ok()?, at })
     }
 }
 
@@ -205,15 +140,15 @@ impl Track {
     /// What the main thread is doing, and at which step.
     #[must_use]
     pub fn here(&self) -> (Phase, u64) {
-        let main = self.marks.iter().rev().find(|mark| !mark.phase.is_savers());
+        let main = self.marks.iter().rev().find(|mark| !is_savers(mark.phase));
         main.map_or((Phase::StartUp, 0), |mark| (mark.phase, mark.step))
     }
 
     /// What the saver is doing, if it is at work.
     #[must_use]
     pub fn saver(&self) -> Option<Phase> {
-        let last = self.marks.iter().rev().find(|mark| mark.phase.is_savers() || mark.phase == Phase::End)?;
-        (last.phase.is_savers() && last.phase != Phase::Idle).then_some(last.phase)
+        let last = self.marks.iter().rev().find(|mark| is_savers(mark.phase) || mark.phase == Phase::End)?;
+        (is_savers(last.phase) && last.phase != Phase::Idle).then_some(last.phase)
     }
 
     /// The first step that this attempt ran or was about to.
@@ -241,7 +176,7 @@ impl Track {
     /// How long each occurrence of `phase` took: to the next mark of the same thread, or to `end`.
     #[must_use]
     pub fn durations(&self, phase: Phase, end: Instant) -> Vec<Duration> {
-        let same_thread = |other: &&Mark| other.phase.is_savers() == phase.is_savers() || other.phase == Phase::End;
+        let same_thread = |other: &&Mark| is_savers(other.phase) == is_savers(phase) || other.phase == Phase::End;
         let begun = self.marks.iter().enumerate().filter(|(_, mark)| mark.phase == phase);
         begun
             .map(|(index, mark)| {
@@ -260,7 +195,7 @@ mod tests {
     fn track(words: &[(&str, u64, u64)]) -> (Track, Instant) {
         let start = Instant::now();
         let mark = |&(word, step, millis): &(&str, u64, u64)| Mark {
-            phase: Phase::from_word(word).unwrap(),
+            phase: Phase::ALL.into_iter().find(|phase| phase.word() == word).unwrap(),
             step,
             at: start + Duration::from_millis(millis),
         };
@@ -275,13 +210,6 @@ mod tests {
         for line in ["", "mark", "mark step", "mark step x", "mark step -1", "mark nap 1", "mark step 1 2", "step 1 2"]
         {
             assert_eq!(Mark::parse(line, now), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn phases_are_printed_as_they_are_read() {
-        for phase in Phase::STRUCK {
-            assert_eq!(Phase::from_word(&phase.to_string()), Some(phase));
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Reads through the checkpoint format alone. Nothing is written here but the damage that a rehearsal does on purpose.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng as _;
 
-use super::compare::verify_checkpoint;
+use crate::checkpoint::browse;
+use crate::checkpoint::names::{FileName, TaskFolder, Tenure};
 
 /// Where one task of a job keeps its checkpoints.
 #[derive(Clone, Debug)]
@@ -22,29 +23,20 @@ pub struct Place {
     pub task: PathBuf,
 }
 
-/// The name of a checkpoint, taken apart. Ordered as candidates are: by epoch, nonce, step.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CheckpointName {
-    /// The epoch of its writer.
-    pub epoch: u64,
-    /// The nonce of its writer.
-    pub nonce: String,
+/// A checkpoint under its final name. Ordered as candidates are: by epoch, nonce, step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Standing {
+    /// Who wrote it.
+    pub tenure: Tenure,
     /// The next step to run.
     pub step: u64,
-    /// The whole name.
-    pub file: String,
 }
 
-impl CheckpointName {
-    /// Takes `e0004-9c1f-000000001240.ckpt` apart.
+impl Standing {
+    /// Its file's name.
     #[must_use]
-    pub fn parse(file: &str) -> Option<Self> {
-        let mut parts = file.strip_suffix(".ckpt")?.strip_prefix('e')?.split('-');
-        let (epoch, nonce, step, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
-            return None;
-        };
-        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
-        Some(Self { epoch: number(epoch)?, nonce: nonce.to_owned(), step: number(step)?, file: file.to_owned() })
+    pub fn file(&self) -> String {
+        FileName::Checkpoint(self.tenure, self.step).to_string()
     }
 }
 
@@ -53,36 +45,31 @@ impl Place {
     #[must_use]
     pub fn new(volume: &Path, name: &str) -> Self {
         let job = volume.join(name);
-        Self { task: job.join("task-00000-of-00001"), job }
+        Self { task: job.join(TaskFolder { index: 0, count: 1 }.to_string()), job }
     }
 
-    /// The checkpoints under final names, oldest first.
-    pub fn checkpoints(&self) -> io::Result<Vec<CheckpointName>> {
-        let mut found: Vec<CheckpointName> =
-            self.files()?.iter().filter_map(|name| CheckpointName::parse(name)).collect();
-        found.sort();
-        Ok(found)
-    }
-
-    /// Names of everything in the task's folder; nothing where there is none.
-    pub fn files(&self) -> io::Result<Vec<String>> {
+    /// The checkpoints under final names, oldest first; nothing where there is no folder.
+    pub fn checkpoints(&self) -> io::Result<Vec<Standing>> {
         let entries = match std::fs::read_dir(&self.task) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        let mut names = Vec::new();
+        let mut found = Vec::new();
         for entry in entries {
-            names.extend(entry?.file_name().into_string().ok());
+            let name = entry?.file_name();
+            if let Some(FileName::Checkpoint(tenure, step)) = name.to_str().and_then(FileName::parse) {
+                found.push(Standing { tenure, step });
+            }
         }
-        names.sort();
-        Ok(names)
+        found.sort_unstable();
+        Ok(found)
     }
 }
 
 /// Watches one volume over a whole rehearsal: what may not prove itself, and what must.
 #[derive(Debug, Default)]
 pub struct Watch {
-    sizes: BTreeMap<String, u64>,
+    proven: BTreeSet<String>,
     excused: BTreeSet<String>,
 }
 
@@ -105,24 +92,21 @@ impl Watch {
     pub fn look(&mut self, place: &Place, excuse: bool) -> io::Result<Look> {
         let mut look = Look::default();
         for checkpoint in place.checkpoints()? {
-            if self.excused.contains(&checkpoint.file) {
+            let file = checkpoint.file();
+            if self.excused.contains(&file) {
                 continue;
             }
-            if !self.sizes.contains_key(&checkpoint.file) {
-                let path = place.task.join(&checkpoint.file);
-                match verify_checkpoint(&path) {
-                    Ok(bytes) => {
-                        look.new_sizes.push(bytes);
-                        self.sizes.insert(checkpoint.file.clone(), bytes);
+            if !self.proven.contains(&file) {
+                let path = place.task.join(&file);
+                if let Err(why) = browse::verify(&path) {
+                    self.excused.insert(file.clone());
+                    if !excuse {
+                        look.broken.push((file, why.to_string()));
                     }
-                    Err(why) => {
-                        self.excused.insert(checkpoint.file.clone());
-                        if !excuse {
-                            look.broken.push((checkpoint.file, why));
-                        }
-                        continue;
-                    }
+                    continue;
                 }
+                look.new_sizes.push(std::fs::metadata(&path)?.len());
+                self.proven.insert(file);
             }
             look.usable += 1;
             look.saved = Some(checkpoint.step);
@@ -132,13 +116,13 @@ impl Watch {
 
     /// Damages the newest usable checkpoint, unless it is the only one, and says which it was.
     pub fn damage_newest(&mut self, place: &Place, random: &mut ChaCha8Rng) -> io::Result<Option<String>> {
-        let usable: Vec<CheckpointName> =
-            place.checkpoints()?.into_iter().filter(|name| self.sizes.contains_key(&name.file)).collect();
+        let standing = place.checkpoints()?.into_iter().map(|checkpoint| checkpoint.file());
+        let usable: Vec<String> = standing.filter(|file| self.proven.contains(file)).collect();
         let [.., _, newest] = usable.as_slice() else { return Ok(None) };
-        damage(&place.task.join(&newest.file), random)?;
-        self.sizes.remove(&newest.file);
-        self.excused.insert(newest.file.clone());
-        Ok(Some(newest.file.clone()))
+        damage(&place.task.join(newest), random)?;
+        self.proven.remove(newest);
+        self.excused.insert(newest.clone());
+        Ok(Some(newest.clone()))
     }
 }
 
@@ -157,21 +141,31 @@ fn damage(path: &Path, random: &mut ChaCha8Rng) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use rand_core::SeedableRng as _;
+
     use super::*;
 
     #[test]
-    fn names_are_ordered_by_number() {
-        let parse = |name: &str| CheckpointName::parse(name).map(|name| (name.epoch, name.nonce, name.step));
-        assert_eq!(parse("e0004-9c1f-000000001240.ckpt"), Some((4, "9c1f".to_owned(), 1240)));
-        assert_eq!(parse("e10000-00ab-000000000007.ckpt"), Some((10_000, "00ab".to_owned(), 7)));
-        for name in ["e0004-9c1f.claim", "e0004-9c1f-0007.seg", "e0004-9c1f.stage-1", "e-9c1f-1.ckpt", "ex-9c1f-1.ckpt"]
-        {
-            assert_eq!(parse(name), None, "{name}");
+    fn checkpoints_are_ordered_by_number_and_the_only_usable_one_is_spared() {
+        let volume = tempfile::tempdir().unwrap();
+        let place = Place::new(volume.path(), "job");
+        assert_eq!(place.checkpoints().unwrap(), []);
+        std::fs::create_dir_all(&place.task).unwrap();
+        let names = ["e10000-00000001-000000000007.ckpt", "e9999-00000001-000000009999.ckpt"];
+        for name in names.iter().chain(&["e9999-00000001.claim", "e9999-00000001-000001.seg", "other"]) {
+            std::fs::write(place.task.join(name), "0123456789").unwrap();
         }
-        assert!(
-            CheckpointName::parse("e0010-0000-000000000001.ckpt")
-                > CheckpointName::parse("e0009-ffff-000000000009.ckpt")
-        );
-        assert!(CheckpointName::parse("e10000-0000-1.ckpt") > CheckpointName::parse("e9999-0000-1.ckpt"));
+        let steps: Vec<u64> = place.checkpoints().unwrap().iter().map(|checkpoint| checkpoint.step).collect();
+        assert_eq!(steps, [9999, 7]);
+
+        let mut watch = Watch::default();
+        let look = watch.look(&place, false).unwrap();
+        assert_eq!((look.broken.len(), look.usable, look.saved), (2, 0, None), "they hold no checkpoint at all");
+        watch.proven.extend(names.map(str::to_owned));
+        let random = &mut ChaCha8Rng::seed_from_u64(1);
+        assert_eq!(watch.damage_newest(&place, random).unwrap().as_deref(), Some(names[0]));
+        assert_ne!(std::fs::read(place.task.join(names[0])).unwrap(), b"0123456789");
+        assert_eq!(watch.damage_newest(&place, random).unwrap(), None);
     }
 }

@@ -15,7 +15,7 @@ use rand_core::SeedableRng as _;
 use super::attempt::{Attempt, Attempted, Ending};
 use super::compare::Difference;
 use super::faults::{FAULTS_VARIABLE, TRACE_VARIABLE, read_trace};
-use super::marks::{Phase, Track};
+use super::marks::{Phase, STRUCK, Track};
 use super::place::{Look, Place, Watch};
 use super::report::AttemptRow;
 use super::schedule::{PhaseTimes, Schedule, Seen};
@@ -271,7 +271,7 @@ impl<'a> Stage<'a> {
     }
 
     fn measure(&mut self, attempted: &Attempted) {
-        for phase in Phase::STRUCK {
+        for phase in STRUCK {
             let mut durations = attempted.track.durations(phase, attempted.end);
             durations.sort_unstable();
             let typical = durations.get(durations.len() / 2).copied().unwrap_or_default();

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 
 use super::attempt::{Hit, Strike};
-use super::marks::{Mark, Phase};
+use super::marks::{Mark, Phase, STRUCK};
 use super::spec::Preempt;
 
 /// What an undisturbed run showed of one phase.
@@ -170,7 +170,7 @@ impl Instants {
         Self {
             wanted,
             times: times.clone(),
-            hits: Phase::STRUCK.iter().map(|phase| (*phase, 0)).collect(),
+            hits: STRUCK.iter().map(|phase| (*phase, 0)).collect(),
             misses: BTreeMap::new(),
             random: ChaCha8Rng::seed_from_u64(chaos_seed),
             aim: None,
@@ -198,7 +198,7 @@ impl Instants {
         if self.hits.values().sum::<u32>() >= self.wanted {
             return;
         }
-        let possible = Phase::STRUCK.into_iter().filter(|phase| self.possible(*phase, restores));
+        let possible = STRUCK.into_iter().filter(|phase| self.possible(*phase, restores));
         let fewest = possible.min_by_key(|phase| self.hits.get(phase).copied());
         let Some(phase) = fewest else { return };
         let seen = self.times.get(&phase).copied().unwrap_or_default();
@@ -224,7 +224,7 @@ impl Instants {
         let Some(aim) = self.aim.take() else { return };
         let truth = hit.map(|hit| match hit.saver {
             Some(saver) if saver == aim.phase => saver,
-            Some(saver) if !Phase::STRUCK.contains(&hit.phase) => saver,
+            Some(saver) if !STRUCK.contains(&hit.phase) => saver,
             _ => hit.phase,
         });
         if let Some(count) = truth.and_then(|phase| self.hits.get_mut(&phase)) {
@@ -235,8 +235,7 @@ impl Instants {
     }
 
     fn wants_more(&self) -> bool {
-        self.hits.values().sum::<u32>() < self.wanted
-            && Phase::STRUCK.into_iter().any(|phase| self.possible(phase, true))
+        self.hits.values().sum::<u32>() < self.wanted && STRUCK.into_iter().any(|phase| self.possible(phase, true))
     }
 }
 
@@ -255,7 +254,7 @@ mod tests {
 
     fn times() -> PhaseTimes {
         let seen = Seen { count: 10, typical: Duration::from_millis(8) };
-        Phase::STRUCK.iter().filter(|phase| **phase != Phase::Restore).map(|phase| (*phase, seen)).collect()
+        STRUCK.iter().filter(|phase| **phase != Phase::Restore).map(|phase| (*phase, seen)).collect()
     }
 
     #[test]
@@ -295,7 +294,7 @@ mod tests {
         let mut aims = Vec::new();
         while schedule.wants_more() {
             schedule.begin_attempt(!aims.is_empty());
-            let aim = Phase::STRUCK.into_iter().find_map(|phase| {
+            let aim = STRUCK.into_iter().find_map(|phase| {
                 let strikes = (0..20).map(|step| schedule.at_mark(&mark(phase, step)));
                 strikes.into_iter().find(|strike| *strike != Strike::Not).map(|strike| (phase, strike))
             });
@@ -310,7 +309,7 @@ mod tests {
     fn random_instants_are_balanced_over_the_phases() {
         let aims = aims(7, 70);
         assert_eq!(aims.len(), 70);
-        for phase in Phase::STRUCK {
+        for phase in STRUCK {
             assert_eq!(aims.iter().filter(|(aim, _)| *aim == phase).count(), 10, "{phase}");
         }
         assert_ne!(aims[0].0, Phase::Restore, "the first attempt has nothing to restore");

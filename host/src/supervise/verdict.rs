@@ -88,7 +88,8 @@ pub(super) fn repeat_command(spec: &RehearsalSpec, preempt: &Preempt, kill: bool
 /// The options that describe a disturbance.
 pub(super) fn disturbance(preempt: &Preempt, kill: bool, faults: Option<&Faults>, damage: bool) -> Vec<String> {
     let mut words = Vec::new();
-    if *preempt != Preempt::Never {
+    // Without a word, every step is preempted; under faults, none is.
+    if *preempt != Preempt::Never || faults.is_none() {
         words.extend(["--preempt".to_owned(), preempt.to_string()]);
     }
     if kill {

@@ -14,6 +14,7 @@ use super::compare::Difference;
 use super::marks::Phase;
 use super::spec::{Faults, Preempt, RehearsalError, RehearsalSpec};
 use super::{RehearsalReport, Verdict, rehearse};
+use crate::checkpoint::names::FileName;
 use crate::job::spec::{Every, IfDone, InputDigest, JobSpec, LogFormat};
 
 /// Hands the stand-in its arguments, and makes the test below be it.
@@ -196,7 +197,7 @@ fn a_damaged_newest_checkpoint_costs_steps_and_nothing_else() {
         &[],
     );
     assert_same(&report);
-    assert_eq!(report.attempts[1].damaged.as_deref(), Some("e0001-aa-000000000009.ckpt"));
+    assert_eq!(report.attempts[1].damaged.as_deref().and_then(FileName::parse).and_then(step_of), Some(9));
     assert_eq!(report.attempts[1].first_step, Some(8));
 }
 
@@ -214,5 +215,12 @@ fn a_checkpoint_written_in_place_is_caught_in_the_act() {
     let report = played(|spec| spec.faults = Some(Faults::EveryOperation), &["writes-in-place"]);
     let (found, repeat) = differences(&report);
     assert!(matches!(&found[0], Difference::BrokenCheckpoint { .. }), "{found:?}");
-    assert!(repeat.contains("--faults 0/") && report.kept.unwrap().is_dir(), "{repeat}");
+    assert!(repeat.contains("--faults 0/") && report.kept.is_some(), "{repeat}");
+}
+
+fn step_of(name: FileName) -> Option<u64> {
+    match name {
+        FileName::Checkpoint(_, step) => Some(step),
+        _ => None,
+    }
 }
