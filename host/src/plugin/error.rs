@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use super::inspect::FileKind;
 use super::world::Problem;
 
-/// Why a plugin could not be loaded or started. None of these gets better by itself, but for reads and folders.
+/// Why a plugin could not be loaded or started. Only reads, folders and the engine may get better by themselves.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// The engine itself did not come up.
-    #[error("cannot set up the WebAssembly engine: {cause}")]
+    /// The engine did not come up, or could not make room for a guest: the machine's fault, not the plugin's.
+    #[error("the WebAssembly engine failed: {cause}")]
     Engine {
         /// What wasmtime says.
         cause: String,
@@ -58,7 +58,7 @@ pub enum PluginError {
         /// What the system says.
         cause: String,
     },
-    /// The guest did not come up.
+    /// The guest did not come up: it is too large for its limit, or broke off while it was set up.
     #[error("cannot start the plugin `{}`: {cause}", .path.display())]
     Instantiate {
         /// The file.

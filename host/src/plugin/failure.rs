@@ -60,6 +60,11 @@ pub enum CallError {
 const MOST_FRAMES: usize = 16;
 const LONGEST_LAST_WORDS: usize = 2048;
 
+/// Whether the guest is at fault, and not the host or the machine.
+pub(super) fn is_the_guest_s(error: &wasmtime::Error, refusal: Option<Refusal>) -> bool {
+    refusal.is_some() || error.is::<Trap>() || error.is::<I32Exit>() || error.is::<Interruption>()
+}
+
 /// Turns what wasmtime reports into what it means.
 pub(super) fn explain(error: &wasmtime::Error, refusal: Option<Refusal>, last_words: &[String]) -> CallError {
     if let Some(why) = error.downcast_ref::<Interruption>() {

@@ -57,7 +57,12 @@ impl Guest {
         store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
 
         let bindings = plugin.pre().instantiate(&mut store).map_err(|error| {
-            let why = failure::explain(&error, store.data().memory.refusal(), &stderr.last_words());
+            let refusal = store.data().memory.refusal();
+            if !failure::is_the_guest_s(&error, refusal) {
+                return PluginError::Engine { cause: format!("{error:#}") };
+            }
+            stderr.flush();
+            let why = failure::explain(&error, refusal, &stderr.last_words());
             PluginError::Instantiate { path: plugin.path().to_owned(), cause: why.to_string() }
         })?;
         let snapshot_limit = settings.memory_limit.saturating_mul(SNAPSHOT_PER_MEMORY).max(SMALLEST_SNAPSHOT_LIMIT);
@@ -75,7 +80,7 @@ impl Guest {
         match self.call(|workload, store| workload.call_step(store))? {
             wit::Outcome::More(wit::Progress { done, total }) => Ok(Step::More { done, total }),
             wit::Outcome::Done(line) => {
-                self.settle_files()?;
+                self.settle_files();
                 Ok(Step::Done(line))
             }
         }
@@ -86,7 +91,7 @@ impl Guest {
         let writer = Writer::new(reuse, self.snapshot_limit);
         let (version, writer) =
             self.call_with(writer, |workload, store, rep| workload.call_snapshot(store, Resource::new_borrow(rep)))?;
-        self.settle_files()?;
+        self.settle_files();
         Ok(writer.finish(version))
     }
 
@@ -162,14 +167,13 @@ impl Guest {
     }
 
     /// Waits for writes to files that a guest began and did not wait for, so that `/output` holds what the guest wrote.
-    fn settle_files(&mut self) -> Result<(), CallError> {
+    fn settle_files(&mut self) {
         for entry in self.store.data_mut().table.iter_mut() {
             let entry: &mut dyn std::any::Any = entry;
             if let Some(stream) = entry.downcast_mut::<DynOutputStream>() {
                 in_tokio(stream.ready());
             }
         }
-        Ok(())
     }
 }
 

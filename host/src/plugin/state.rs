@@ -35,7 +35,6 @@ const SECTION_OVERHEAD: u64 = 512;
 
 /// The `writer` resource.
 #[derive(Default)]
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Writer {
     sections: Vec<StateSection>,
     by_name: HashMap<String, usize>,
@@ -110,7 +109,6 @@ impl Writer {
 }
 
 /// The `reader` resource. It lends the snapshot's own buffers.
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Reader {
     snapshot: Snapshot,
     by_name: HashMap<String, usize>,

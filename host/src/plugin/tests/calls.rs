@@ -135,7 +135,7 @@ fn what_a_guest_prints_arrives_as_lines_and_explains_its_trap() {
     let text = Text {
         imports: STDERR,
         functions: r#"(data (i32.const 200) "one\ntwo\nthread '<unnamed>' (1) panicked at src/lib.rs:1:2:\nno more beans\nnote: x\nrest")"#,
-        step: "(call $print (call $stderr) (i32.const 200) (i32.const 81) (i32.const 700)) unreachable",
+        step: "(call $print (call $stderr) (i32.const 200) (i32.const 85) (i32.const 700)) unreachable",
         ..Text::default()
     };
     let (mut guest, _, recorder) = guest(&text);
