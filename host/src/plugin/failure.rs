@@ -85,7 +85,7 @@ fn describe(error: &wasmtime::Error, last_words: &[String]) -> String {
         (Some(panic), _) => format!("the guest panicked {panic}"),
         (None, Some(Trap::UnreachableCodeReached)) => "the guest aborted".to_owned(),
         (None, Some(Trap::StackOverflow)) => "stack exhausted: recursion without end?".to_owned(),
-        (None, Some(trap)) => trap.to_string(),
+        (None, Some(trap)) => format!("the guest broke off: {}", trap.to_string().trim_start_matches("wasm trap: ")),
         (None, None) => error.root_cause().to_string(),
     };
     if panic.is_none() && !last_words.is_empty() {
@@ -178,13 +178,21 @@ mod tests {
             "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
         ]);
         let error = wasmtime::Error::from(Trap::UnreachableCodeReached);
-        insta::assert_snapshot!(explain(&error, None, &said), @"");
+        insta::assert_snapshot!(explain(&error, None, &said), @r#"
+        the guest panicked at src/lib.rs:7:5:
+          index out of bounds: the len is 3
+            but the index is 4
+        "#);
     }
 
     #[test]
     fn last_words_stand_in_for_a_panic() {
         let error = wasmtime::Error::from(Trap::UnreachableCodeReached);
-        insta::assert_snapshot!(explain(&error, None, &words(&["Assertion failed: n > 0"])), @"");
+        insta::assert_snapshot!(explain(&error, None, &words(&["Assertion failed: n > 0"])), @r#"
+        the guest aborted
+          its last words:
+          | Assertion failed: n > 0
+        "#);
     }
 
     #[test]

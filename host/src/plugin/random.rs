@@ -163,6 +163,6 @@ mod tests {
             random.secure.try_next_u64().unwrap(),
             random.insecure.try_next_u64().unwrap(),
             random.insecure_seed
-        ), @"");
+        ), @"de73f0e3a5eb0d3b 54a269ff2f01884e 15a55207841379bb7e364e2e4d6b2a91");
     }
 }

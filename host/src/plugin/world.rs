@@ -54,7 +54,13 @@ impl Problem {
 
 pub(super) fn problems(inspection: &Inspection) -> Vec<Problem> {
     let mut problems = missing_exports(inspection);
-    problems.extend(inspection.imports.iter().filter_map(|import| unknown_import(&import.name)));
+    for import in &inspection.imports {
+        // One version too many is one problem, however many interfaces have it.
+        let problem = unknown_import(&import.name).filter(|problem| {
+            problem.hint != VERSION_HINT || problems.iter().all(|earlier| earlier.hint != VERSION_HINT)
+        });
+        problems.extend(problem);
+    }
     problems
 }
 
@@ -92,11 +98,10 @@ fn no_workload(inspection: &Inspection) -> Problem {
 }
 
 fn other_version(name: &str) -> Problem {
-    Problem::new(
-        format!("it was built for `{name}`, and this host speaks version {WIT_VERSION}"),
-        "build it with steadfast-guest 0.1, or run it with the Steadfast whose version matches",
-    )
+    Problem::new(format!("it was built for `{name}`, and this host speaks version {WIT_VERSION}"), VERSION_HINT)
 }
+
+const VERSION_HINT: &str = "build it with steadfast-guest 0.1, or run it with the Steadfast whose version matches";
 
 fn unknown_import(name: &str) -> Option<Problem> {
     let what = format!("it imports `{name}`, which Steadfast does not have");

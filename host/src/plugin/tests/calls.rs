@@ -77,9 +77,14 @@ fn a_trap_names_the_guest_s_functions_and_ends_it() {
     let text =
         Text { functions, step: "(call $_ZN6plugin5outer17h0123456789abcdefE) (i32.const 1024)", ..Text::default() };
     let (mut guest, _, _) = guest(&text);
-    insta::assert_snapshot!(guest.step().unwrap_err(), @"");
+    insta::assert_snapshot!(guest.step().unwrap_err(), @r#"
+    the guest broke off: integer divide by zero
+        in inner
+        in plugin::outer
+        in function 12
+    "#);
     for later in [guest.step().unwrap_err(), guest.start(&job(0), "{}").unwrap_err()] {
-        insta::allow_duplicates! { insta::assert_snapshot!(later, @""); }
+        insta::allow_duplicates! { insta::assert_snapshot!(later, @"the guest cannot be called any more, since it ended: the guest broke off: integer divide by zero"); }
     }
     assert!(guest.snapshot(Snapshot::default()).is_err());
     assert!(guest.restore(&job(0), "{}", Snapshot::default()).is_err());

@@ -18,12 +18,30 @@ fn refused_import(imports: &'static str) -> String {
 
 #[test]
 fn files_that_are_no_components_are_named() {
-    insta::assert_snapshot!(refusal(&wat::parse_str("(module)").unwrap()), @"");
-    insta::assert_snapshot!(refusal(b"  ;; a comment\n (component)"), @"");
-    insta::assert_snapshot!(refusal(b""), @"");
-    insta::assert_snapshot!(refusal(b"#!/bin/sh\n"), @"");
-    insta::assert_snapshot!(refusal(b"PK\x03\x04...."), @"");
-    insta::assert_snapshot!(refusal(b"\0asm\x0d\0\x01\0\xff\xff"), @"");
+    insta::assert_snapshot!(refusal(&wat::parse_str("(module)").unwrap()), @r#"
+    `x.wasm` is not a plugin: a core WebAssembly module, not a component
+    hint: build it as a component: `cargo build --release --target wasm32-wasip2`; a core module of another language becomes one with `wasm-tools component new`
+    "#);
+    insta::assert_snapshot!(refusal(b"  ;; a comment\n (component)"), @r#"
+    `x.wasm` is not a plugin: WebAssembly text, not a binary
+    hint: turn it into its binary form: `wasm-tools parse plugin.wat -o plugin.wasm`
+    "#);
+    insta::assert_snapshot!(refusal(b""), @r#"
+    `x.wasm` is not a plugin: an empty file
+    hint: copy or build the file again
+    "#);
+    insta::assert_snapshot!(refusal(b"#!/bin/sh\n"), @r#"
+    `x.wasm` is not a plugin: not WebAssembly
+    hint: a plugin is a WebAssembly component, a file that usually ends in .wasm
+    "#);
+    insta::assert_snapshot!(refusal(b"PK\x03\x04...."), @r#"
+    `x.wasm` is not a plugin: a compressed file
+    hint: a plugin is a WebAssembly component, a file that usually ends in .wasm
+    "#);
+    insta::assert_snapshot!(refusal(b"\0asm\x0d\0\x01\0\xff\xff"), @r#"
+    `x.wasm` is not a plugin: a WebAssembly component that is not valid: malformed section id (at byte 8)
+    hint: build it again with current tools; `wasm-tools validate` says more
+    "#);
 }
 
 #[test]
@@ -47,7 +65,10 @@ fn no_truncated_file_is_a_plugin() {
         assert!(!inspection.problems.is_empty() || inspection.exports == exports, "the first {end} bytes pass");
     }
     assert_eq!(inspect(&whole[..whole.len() / 2]).kind, FileKind::Truncated);
-    insta::assert_snapshot!(refusal(&whole[..whole.len() / 2]), @"");
+    insta::assert_snapshot!(refusal(&whole[..whole.len() / 2]), @r#"
+    `x.wasm` is not a plugin: a truncated WebAssembly component
+    hint: copy or build the file again
+    "#);
 }
 
 #[test]
@@ -63,13 +84,33 @@ fn flipped_bytes_never_panic() {
 
 #[test]
 fn components_that_do_not_fit_the_world_say_what_to_do() {
-    insta::assert_snapshot!(refusal(&build::component("nothing", "(module)")), @"");
+    insta::assert_snapshot!(refusal(&build::component("nothing", "(module)")), @r#"
+    the component `x.wasm` is not a Steadfast plugin:
+      - it does not export `steadfast:job/workload@0.1.0` (start, step, snapshot, restore)
+        hint: implement the trait `Plugin` of the crate steadfast-guest 0.1 and export it with `plugin!`; in another language, generate bindings from wit/steadfast.wit for the world `plugin`
+    "#);
     let program = r#"(module (func (export "wasi:cli/run@0.2.3#run") (result i32) (i32.const 0)))"#;
-    insta::assert_snapshot!(refusal(&build::component("program", program)), @"");
+    insta::assert_snapshot!(refusal(&build::component("program", program)), @r#"
+    the component `x.wasm` is not a Steadfast plugin:
+      - it does not export `steadfast:job/workload@0.1.0` (start, step, snapshot, restore)
+        hint: this is a program with a `main`: make it a library with `crate-type = ["cdylib"]` and no `main`, and implement the trait `Plugin` of the crate steadfast-guest 0.1 and export it with `plugin!`; in another language, generate bindings from wit/steadfast.wit for the world `plugin`
+    "#);
     insta::assert_snapshot!(
-        refused_import(r#"(import "wasi:http/outgoing-handler@0.2.3" "handle" (func $handle))"#), @"");
-    insta::assert_snapshot!(refused_import(r#"(import "acme:tools/magic" "wave" (func $wave))"#), @"");
-    insta::assert_snapshot!(refused_import(r#"(import "wasi:cli/exit@0.3.0" "exit" (func $exit (param i32)))"#), @"");
+        refused_import(r#"(import "wasi:http/outgoing-handler@0.2.3" "handle" (func $handle))"#), @r#"
+        the component `x.wasm` is not a Steadfast plugin:
+          - it imports `wasi:http/outgoing-handler@0.2.3`, which Steadfast does not have
+            hint: plugins have no network: fetch the data before the job and pass it with --input. JavaScript: build with `--disable http` or the QuickJS back end
+        "#);
+    insta::assert_snapshot!(refused_import(r#"(import "acme:tools/magic" "wave" (func $wave))"#), @r#"
+    the component `x.wasm` is not a Steadfast plugin:
+      - it imports `acme:tools/magic`, which Steadfast does not have
+        hint: remove the import, or link the component that provides it into this one with `wac plug`
+    "#);
+    insta::assert_snapshot!(refused_import(r#"(import "wasi:cli/exit@0.3.0" "exit" (func $exit (param i32)))"#), @r#"
+    the component `x.wasm` is not a Steadfast plugin:
+      - it imports `wasi:cli/exit@0.3.0`, which Steadfast does not have
+        hint: only WASI 0.2 is here: build for wasm32-wasip2 (or with tools for WASI 0.2)
+    "#);
 }
 
 #[test]
@@ -83,7 +124,11 @@ fn another_version_of_the_world_is_named() {
     let mut module = wat::parse_str(text).unwrap();
     wit_component::embed_component_metadata(&mut module, &resolve, world, wit_component::StringEncoding::UTF8).unwrap();
     let bytes = wit_component::ComponentEncoder::default().module(&module).unwrap().encode().unwrap();
-    insta::assert_snapshot!(refusal(&bytes), @"");
+    insta::assert_snapshot!(refusal(&bytes), @r#"
+    the component `x.wasm` is not a Steadfast plugin:
+      - it was built for `steadfast:job/workload@0.2.0`, and this host speaks version 0.1.0
+        hint: build it with steadfast-guest 0.1, or run it with the Steadfast whose version matches
+    "#);
 }
 
 #[test]
