@@ -57,6 +57,8 @@ impl<'a> Writer<'a> {
 
     /// Appends a value to a section, as [`Reader::decode`] reads it (postcard). It is never held in memory as a whole.
     pub fn encode<T: Serialize>(&mut self, section: &str, value: &T) -> Result<()> {
+        // A value may be encoded in no bytes at all, a unit struct for one; its section exists all the same.
+        self.write(section, &[]);
         let mut pieces = BufWriter::with_capacity(WRITE_PIECE, self.section(section));
         postcard::to_io(value, &mut pieces)
             .map_err(|error| Error::invalid(format!("the state cannot be encoded in section `{section}`: {error}")))?;

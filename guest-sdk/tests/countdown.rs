@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use steadfast_guest::testing::{Harness, Snapshot, assert_resumes};
-use steadfast_guest::{Error, Job, Outcome, Plugin, Reader, Result, Writer, decode, metric, plugin};
+use steadfast_guest::{Error, Job, NoConfig, Outcome, Plugin, Reader, Result, Writer, decode, metric, plugin};
 
 #[derive(Deserialize)]
 struct Config {
@@ -160,4 +160,27 @@ fn sections_of_its_own_come_back_in_order_and_whole() {
     let before = run.plugin.0.clone();
     run.resume().unwrap();
     assert!(run.plugin.0 == before);
+}
+
+/// A plugin that has nothing to remember.
+#[derive(Serialize, Deserialize)]
+struct Stateless;
+
+impl Plugin for Stateless {
+    type Config = NoConfig;
+
+    fn start(_job: &Job, _config: NoConfig) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn step(&mut self) -> Result<Outcome> {
+        Ok(Outcome::done("at once"))
+    }
+}
+
+#[test]
+fn state_of_no_bytes_is_state() {
+    let run = Harness::<Stateless>::start("{}").unwrap();
+    assert_eq!(run.snapshot().unwrap().sections, [("state".to_owned(), vec![])]);
+    assert_resumes::<Stateless>("{}");
 }
