@@ -100,6 +100,8 @@ fn read_into(hasher: &mut blake3::Hasher, path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
     use super::*;
 
     #[test]

@@ -62,6 +62,8 @@ fn read_whole(volume: &dyn Volume, path: &Path) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
     use super::*;
 
     #[test]

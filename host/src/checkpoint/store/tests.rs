@@ -1,4 +1,5 @@
 //! The store against a real folder, with the fault layer where something has to fail.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use std::collections::BTreeSet;
 use std::fs;
