@@ -65,7 +65,7 @@ fn list(place: &Where) -> Result<(), Failure> {
             listed.next_step.to_string(),
             listed.tenure.to_string(),
             size.map(print::size).unwrap_or_default(),
-            made.clone(),
+            in_seconds(&made),
             note.clone(),
         ]);
         values.push(json!({
@@ -133,11 +133,20 @@ fn facts(path: &Path, shown: &Shown) -> Vec<(&'static str, String)> {
     });
     rows.push((
         "state",
-        format!("{} in {} sections{}", print::size(state), shown.sections.len(), sections.collect::<String>()),
+        format!("{} in {}{}", print::size(state), count(shown.sections.len(), "section"), sections.collect::<String>()),
     ));
     let files = of.outputs.files.iter().map(|(name, file)| format!("\n{name}: {}", print::size(file.bytes)));
-    rows.push(("outputs", format!("{} files{}", of.outputs.files.len(), files.collect::<String>())));
+    rows.push(("outputs", format!("{}{}", count(of.outputs.files.len(), "file"), files.collect::<String>())));
     rows
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A time of the metadata without its fractions.
+fn in_seconds(made: &str) -> String {
+    made.parse::<jiff::Timestamp>().map_or_else(|_| made.to_owned(), |time| format!("{time:.0}"))
 }
 
 fn verify(place: &Where) -> Result<u8, Failure> {

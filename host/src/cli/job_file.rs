@@ -194,7 +194,7 @@ steps = 1000
           1 | keep = 0
         `job.toml`, line 1: invalid type: string "two", expected a nonzero u32
           1 | keep = "two"
-        `job.toml`, line 1: invalid digit found in string
+        `job.toml`, line 1: it has to be a whole number from 0 on
           1 | seed = -1
         `job.toml`, line 1: `no name` is no usable job name: only ASCII letters, digits, `.`, `_` and `-` are allowed
           1 | name = "no name"

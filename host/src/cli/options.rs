@@ -11,7 +11,7 @@ use crate::job::spec::{Changeable, Every, IfDone, InputDigest, JobName, LogForma
 
 use super::config::ConfigSource;
 use super::failure::Failure;
-use super::values::{Place, Size, Time, as_on_command_line, at_least_one};
+use super::values::{Place, Size, Time, as_on_command_line, at_least_one, whole_number};
 
 /// Options of `run`, all of which may stand in a job's file under the same names.
 #[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
@@ -51,7 +51,7 @@ pub(super) struct RunOptions {
 
     /// Seed of all random numbers [default: made from job name and task index]
     #[arg(long, value_name = "NUMBER", help_heading = "Work")]
-    #[serde(deserialize_with = "as_on_command_line")]
+    #[serde(deserialize_with = "whole_number")]
     pub(super) seed: Option<u64>,
 
     /// Where checkpoints go: a folder that outlives the attempt, such as a mounted bucket or disk. Also $STEADFAST_VOLUME
@@ -75,7 +75,7 @@ pub(super) struct RunOptions {
 
     /// Begin from the checkpoint of this step instead of the newest
     #[arg(long, value_name = "STEP", help_heading = "Checkpoints")]
-    #[serde(deserialize_with = "as_on_command_line")]
+    #[serde(deserialize_with = "whole_number")]
     pub(super) from: Option<u64>,
 
     /// Go on although these changed since the checkpoint

@@ -79,6 +79,7 @@ fn cat(path: &Path, file: Option<String>) -> Result<(), Failure> {
     let file = match (file, &outputs.files()[..]) {
         (Some(file), _) => file,
         (None, [(only, _)]) => only.clone(),
+        (None, []) => return Err(Failure::usage("the task has no output files")),
         (None, files) => {
             let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
             return Err(Failure::usage("which file?").hint(format!("there are: {}", names.join(", "))));

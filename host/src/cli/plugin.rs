@@ -67,10 +67,8 @@ fn for_people(path: &Path, found: &Inspection) -> String {
         rows.push(("memory", found.memories.iter().map(memory).collect::<Vec<_>>().join("\n")));
     }
     let mut text = crate::report::render_block(&rows);
-    let own = found.kind.hint().map(|hint| format!("\nhint: {hint}\n"));
-    text.extend(own);
     for problem in &found.problems {
-        text.push_str(&format!("\nmissing: {}\nhint: {}\n", problem.what, problem.hint));
+        text.push_str(&format!("\n{}\nhint: {}\n", problem.what, problem.hint));
     }
     text
 }

@@ -100,6 +100,21 @@ where
     deserializer.deserialize_any(AsText(PhantomData)).map(Some)
 }
 
+/// For serde: a whole number, also as a text, since TOML's own numbers end at 2^63.
+pub(super) fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    as_on_command_line::<D, Whole>(deserializer).map(|number| number.map(|number| number.0))
+}
+
+struct Whole(u64);
+
+impl FromStr for Whole {
+    type Err = &'static str;
+
+    fn from_str(given: &str) -> Result<Self, &'static str> {
+        given.parse().map(Self).map_err(|_| "it has to be a whole number from 0 on")
+    }
+}
+
 struct AsText<T>(PhantomData<T>);
 
 impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for AsText<T> {

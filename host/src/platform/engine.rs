@@ -89,7 +89,7 @@ impl Engine {
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::None => "no engine",
+            Self::None => "no engine detected",
             Self::CloudRun => "Cloud Run",
             Self::Kubernetes => "Kubernetes",
             Self::Slurm => "Slurm",

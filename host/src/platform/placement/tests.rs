@@ -87,7 +87,7 @@ fn every_engine_is_recognised_by_its_variables() {
         placed(&nomad),
     ];
     insta::assert_snapshot!(all.iter().map(summary).collect::<Vec<_>>().join("\n"), @r#"
-    no engine · countdown (from the plugin's file name) in countdown · task 0 of 1 · attempt None · execution None · 10s (default) · SIGTERM
+    no engine detected · countdown (from the plugin's file name) in countdown · task 0 of 1 · attempt None · execution None · 10s (default) · SIGTERM
     Cloud Run · train (from CLOUD_RUN_JOB) in train · task 3 of 16 · attempt Some(2) · execution Some("train-x7") · 10s (what Cloud Run usually grants) · SIGTERM
     Kubernetes · train (from JOB_NAME) in train · task 1 of 4 · attempt None · execution None · 30s (what Kubernetes usually grants) · SIGTERM
     Kubernetes · train (from STEADFAST_JOB) in train · task 0 of 1 · attempt None · execution None · 30s (what Kubernetes usually grants) · SIGTERM
