@@ -82,7 +82,7 @@ pub(super) fn explain(error: &wasmtime::Error, refusal: Option<Refusal>, last_wo
 fn describe(error: &wasmtime::Error, last_words: &[String]) -> String {
     let panic = panic_message(last_words);
     let mut text = match (&panic, error.downcast_ref::<Trap>()) {
-        (Some(panic), _) => format!("the guest panicked {panic}"),
+        (Some(panic), _) => format!("the guest panicked: {panic}"),
         (None, Some(Trap::UnreachableCodeReached)) => "the guest aborted".to_owned(),
         (None, Some(Trap::StackOverflow)) => "stack exhausted: recursion without end?".to_owned(),
         (None, Some(trap)) => format!("the guest broke off: {}", trap.to_string().trim_start_matches("wasm trap: ")),
@@ -100,16 +100,14 @@ fn describe(error: &wasmtime::Error, last_words: &[String]) -> String {
     text
 }
 
-/// From the last `panicked` that Rust's standard library printed: place and message, without its note about backtraces.
+/// The message of the last panic that Rust's standard library printed, and its place; the message first, because those who
+/// have room for one line show the first.
 fn panic_message(last_words: &[String]) -> Option<String> {
     let first = last_words.iter().rposition(|line| line.starts_with("thread '") && line.contains(" panicked at "))?;
     let (_, place) = last_words[first].split_once(" panicked at ")?;
-    let rest = last_words[first + 1..].iter().take_while(|line| !line.starts_with("note: "));
-    let mut text = format!("at {place}");
-    for line in rest {
-        let _ = write!(text, "\n  {line}");
-    }
-    Some(stdio::cut(&text, LONGEST_LAST_WORDS).to_owned())
+    let lines = last_words[first + 1..].iter().take_while(|line| !line.starts_with("note: ")).map(String::as_str);
+    let message = lines.collect::<Vec<_>>().join("\n  ");
+    Some(format!("{}\n  at {}", stdio::cut(&message, LONGEST_LAST_WORDS), place.trim_end_matches(':')))
 }
 
 fn stack(frames: &[FrameInfo]) -> String {
@@ -179,9 +177,9 @@ mod tests {
         ]);
         let error = wasmtime::Error::from(Trap::UnreachableCodeReached);
         insta::assert_snapshot!(explain(&error, None, &said), @r#"
-        the guest panicked at src/lib.rs:7:5:
-          index out of bounds: the len is 3
+        the guest panicked: index out of bounds: the len is 3
             but the index is 4
+          at src/lib.rs:7:5
         "#);
     }
 

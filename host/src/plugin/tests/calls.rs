@@ -145,7 +145,7 @@ fn what_a_guest_prints_arrives_as_lines_and_explains_its_trap() {
     };
     let (mut guest, _, recorder) = guest(&text);
     let error = guest.step().unwrap_err().to_string();
-    assert!(error.starts_with("the guest panicked at src/lib.rs:1:2:\n  no more beans\n    in "), "{error}");
+    assert!(error.starts_with("the guest panicked: no more beans\n  at src/lib.rs:1:2\n    in "), "{error}");
     let place = "thread '<unnamed>' (1) panicked at src/lib.rs:1:2:";
     assert_eq!(recorder.lines(), ["one", "two", place, "no more beans", "note: x", "rest"]);
 }
