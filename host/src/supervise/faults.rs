@@ -59,6 +59,9 @@ pub fn plans_for(operations: &[Operation], number: u64, attempt: u32) -> Vec<Fau
 fn modes(operations: &[Operation], index: usize) -> Vec<String> {
     let operation = &operations[index];
     let number = operation.number;
+    // Damage that shows only after the process's death is worst when the older checkpoints are just gone.
+    let removal = operations[index..].iter().find(|later| later.kind == "remove" && later.path.ends_with(".ckpt"));
+    let after_removal = removal.map(|removal| removal.number + 1);
     let mut plans = vec![format!("{number}:kill")];
     let errors = errors_of(&operation.kind);
     if !errors.is_empty() {
@@ -67,11 +70,13 @@ fn modes(operations: &[Operation], index: usize) -> Vec<String> {
     match operation.kind.as_str() {
         "close" => {
             plans.push(format!("{number}:fail-close"));
-            plans.push(format!("{number}:lose-close,{}:kill", death_after(operations, index)));
+            let death = if index.is_multiple_of(2) { number + 2 } else { after_removal.unwrap_or(number + 5) };
+            plans.push(format!("{number}:lose-close,{death}:kill"));
         }
-        // Only a checkpoint is read back at once, and promises to prove itself.
-        "write" if operation.path.contains("ckpt") || operation.path.contains("stage") => {
-            plans.push(format!("{number}:corrupt,{}:kill", death_after(operations, index)));
+        // Only what is read back at once, before anything is deleted for it, must survive being stored wrong; and only from
+        // then on. So the death comes after the deletes.
+        "write" if operation.path.ends_with(".ckpt") => {
+            plans.extend(after_removal.map(|death| format!("{number}:corrupt,{death}:kill")));
         }
         _ => {}
     }
@@ -94,24 +99,12 @@ fn errors_of(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// When the process dies, for damage that shows only after its death: in turn soon after, and right after the deletes that
-/// follow, when the older checkpoints are gone.
-fn death_after(operations: &[Operation], index: usize) -> u64 {
-    let number = operations[index].number;
-    let removal = operations[index..].iter().find(|operation| operation.kind.starts_with("remove"));
-    match (index % 3, removal) {
-        (0, _) | (_, None) => number + 2,
-        (1, _) => number + 5,
-        (_, Some(removal)) => removal.number + 1,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TRACE: &str = "1 list job/task-00000-of-00001\n2 create job/e0001-aa.stage-1\n3 write job/e0001-aa.stage-1\n\
-                         4 close job/e0001-aa.stage-1\n5 rename job/e0001-aa.stage-1\n6 remove job/with space.ckpt\nnonsense\n";
+    const TRACE: &str = "1 list job/task-00000-of-00001\n2 create job/e0001-aa.stage-1.ckpt\n3 write job/e0001-aa.stage-1.ckpt\n\
+                         4 close job/e0001-aa.stage-1.ckpt\n5 rename job/e0001-aa.stage-1.ckpt\n6 remove job/with space.ckpt\nnonsense\n";
 
     #[test]
     fn a_trace_is_read_line_by_line() {
@@ -131,7 +124,7 @@ mod tests {
         }
         assert!(plans.contains(&"1/4:fail-close".to_owned()));
         assert!(plans.iter().any(|plan| plan.starts_with("1/4:lose-close,") && plan.ends_with(":kill")));
-        assert!(plans.iter().any(|plan| plan.starts_with("1/3:corrupt,")));
+        assert!(plans.contains(&"1/3:corrupt,7:kill".to_owned()));
         assert!(plans.iter().all(|plan| plan.parse::<Faults>().is_ok()), "{plans:?}");
     }
 

@@ -60,7 +60,7 @@ pub(super) struct Ran {
     pub(super) place: Place,
     pub(super) rows: Vec<AttemptRow>,
     /// What its attempts did wrong, whatever came out in the end.
-    pub(super) faults_seen: Vec<Difference>,
+    pub(super) violations: Vec<Difference>,
     /// Why it was given up, if it was.
     pub(super) gave_up: Option<String>,
     pub(super) times: PhaseTimes,
@@ -135,7 +135,7 @@ impl<'a> Stage<'a> {
             folder,
             place,
             rows: Vec::new(),
-            faults_seen: Vec::new(),
+            violations: Vec::new(),
             gave_up: None,
             times: PhaseTimes::new(),
             save_times: Vec::new(),
@@ -225,9 +225,13 @@ impl<'a> Stage<'a> {
         if spec.job.output.is_some() {
             arguments.extend(["--output".into(), folder.join("output").into()]);
         }
+        let given = |option: &str| spec.run_args.iter().any(|argument| argument.to_string_lossy().starts_with(option));
+        if !given("--log") {
+            // An attempt sees an engine, and would log for its collector; here people read it.
+            arguments.extend(["--log".into(), "human".into()]);
+        }
         let disturbed = self.plan.kill || self.plan.damage || self.plan.faults.is_some();
-        let given = spec.run_args.iter().any(|argument| argument.to_string_lossy().starts_with("--max-stalled"));
-        if disturbed && !given {
+        if disturbed && !given("--max-stalled") {
             // An attempt killed before its first save made no progress, through no fault of the job's.
             arguments.extend(["--max-stalled".into(), "1000000".into()]);
         }
@@ -253,10 +257,10 @@ impl<'a> Stage<'a> {
             file: file.clone(),
             what: what.clone(),
         });
-        self.ran.faults_seen.extend(broken);
+        self.ran.violations.extend(broken);
         if fault.is_none() && ended_wrongly(self.plan.kill, attempted) {
             let how = attempted.ending.to_string();
-            self.ran.faults_seen.push(Difference::WrongEnding { attempt: number, how });
+            self.ran.violations.push(Difference::WrongEnding { attempt: number, how });
         }
         self.measure(attempted);
         self.ran.sizes.extend(&look.new_sizes);
@@ -312,7 +316,8 @@ impl<'a> Stage<'a> {
 
     fn give_up(&mut self, ending: Ending) -> bool {
         let last = self.ran.rows.len().saturating_sub(1);
-        let said = last_words(&self.ran.last_log(), 1);
+        let said = last_words(&self.ran.last_log(), 12);
+        let said = said.lines().rfind(|line| !line.starts_with("hint:")).unwrap_or_default();
         self.ran.gave_up = Some(format!("attempt {last} ended with {ending}: {said}"));
         true
     }
@@ -341,7 +346,7 @@ fn ended_wrongly(kill: bool, attempted: &Attempted) -> bool {
 fn complete(row: &mut AttemptRow, track: &Track, look: &Look) {
     row.first_step = track.first_step();
     row.saved_step = look.saved;
-    let first = row.first_step.unwrap_or(0);
+    let Some(first) = row.first_step else { return };
     let saved = look.saved.unwrap_or(0);
     let reached = track.reached().unwrap_or(first);
     row.steps_run = reached.max(saved).saturating_sub(first);
