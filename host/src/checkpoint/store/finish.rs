@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::prune::{remove, remove_tree};
+use super::survey::named;
 use super::{SaveError, Session, Standing, sealed};
 use crate::checkpoint::format::{FormatError, Reader};
 use crate::checkpoint::metadata::Metadata;
@@ -111,7 +112,7 @@ impl Session {
         };
         let ours = |tenure: Tenure| tenure <= self.tenure() && self.survey().may_belong(tenure, self.lineage());
         let names: Vec<FileName> =
-            entries.iter().filter_map(|(name, _)| FileName::parse(name)).filter(|name| ours(name.tenure())).collect();
+            entries.iter().filter_map(|(name, kind)| named(name, *kind)).filter(|name| ours(name.tenure())).collect();
         let needed = match self.needed_segments(&names) {
             Ok(needed) => needed,
             Err(warning) => return vec![warning],

@@ -8,6 +8,7 @@
 
 use std::path::Path;
 
+use super::survey::named;
 use super::{Damaged, SET_ASIDE, Session};
 use crate::checkpoint::names::{FileName, Tenure};
 use crate::checkpoint::volume::{EntryKind, Volume};
@@ -43,8 +44,8 @@ impl Session {
         };
         let mut there: Vec<(Tenure, u64)> = entries
             .iter()
-            .filter_map(|(name, kind)| match FileName::parse(name)? {
-                FileName::Checkpoint(tenure, step) if *kind == EntryKind::File => Some((tenure, step)),
+            .filter_map(|(name, kind)| match named(name, *kind)? {
+                FileName::Checkpoint(tenure, step) => Some((tenure, step)),
                 _ => None,
             })
             .filter(|(tenure, _)| *tenure <= self.tenure() && self.survey().may_belong(*tenure, self.lineage()))

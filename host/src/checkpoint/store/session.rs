@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::SpooledTempFile;
 
+use super::survey::named;
 use super::{
     AttemptRecord, Begun, Choice, Claim, DoneRecord, Origin, PLUGINS, Store, StoreError, Survey, Wish, sealed,
 };
@@ -279,7 +280,7 @@ impl Session {
         let entries = self.store.list(&self.store.folder())?.unwrap_or_default();
         let own = self.tenure();
         let known = |tenure: &Tenure| matches!(self.survey.claims.get(tenure), Some(Some(_)));
-        let claims = entries.iter().filter_map(|(name, _)| match FileName::parse(name) {
+        let claims = entries.iter().filter_map(|(name, kind)| match named(name, *kind) {
             Some(FileName::Claim(tenure)) => Some(tenure),
             _ => None,
         });

@@ -96,7 +96,7 @@ impl Store {
 }
 
 /// Ours only if the name fits what it is: a folder with a checkpoint's name, or a link, is nobody's checkpoint.
-fn named(name: &str, kind: EntryKind) -> Option<FileName> {
+pub(super) fn named(name: &str, kind: EntryKind) -> Option<FileName> {
     let found = FileName::parse(name)?;
     let wanted = if matches!(found, FileName::Output(_)) { EntryKind::Dir } else { EntryKind::File };
     (kind == wanted).then_some(found)
