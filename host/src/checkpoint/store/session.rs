@@ -1,6 +1,6 @@
 //! One attempt's hold on its task: claim, look around, save.
 
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -232,7 +232,8 @@ impl Session {
     /// Claims the task. Until it is decided what to load, the claim is all that is written.
     pub fn begin(&self) -> Result<(), ClaimError> {
         let folder = self.store.folder();
-        self.store.volume.make_dirs(&folder).map_err(StoreError::at("create", &folder))?;
+        let volume = &*self.store.volume;
+        volume.make_dirs(&folder).map_err(|cause| VolumeError::new(volume, Operation::MakeDirs, &folder, cause))?;
         Ok(self.store.write_claim(&self.claim)?)
     }
 
@@ -365,7 +366,11 @@ impl Session {
     ) -> Result<Option<(FileName, SpooledTempFile)>, VolumeError> {
         if let Some((name, mut bytes)) = segment {
             let (stage, path) = (self.store.path(&name.stage()), self.store.path(&name));
-            publish(&*self.store.volume, &stage, &path, |out| io::copy(&mut bytes, out))?;
+            let volume = &*self.store.volume;
+            let needed =
+                length(&mut bytes).map_err(|cause| VolumeError::new(volume, Operation::Write, &path, cause))?;
+            publish(volume, &stage, &path, |out| io::copy(&mut bytes, out))
+                .map_err(|error| error.with_needed(needed))?;
         }
         Ok(None)
     }
@@ -379,10 +384,20 @@ impl Session {
         let (stage, path) = (self.store.path(&name.stage()), self.store.path(&name));
         let text = serde_json::to_vec(metadata)
             .map_err(|error| VolumeError::new(&*self.store.volume, Operation::Write, &path, error.into()))?;
-        let written = publish(&*self.store.volume, &stage, &path, |out| {
+        let needed = sections.iter().map(|section| section.bytes.len() as u64).sum::<u64>() + text.len() as u64;
+        let published = publish(&*self.store.volume, &stage, &path, |out| {
             format::encode(out, sections, &text, Compression::default())
-        })?;
-        Ok((name, written))
+        });
+        match published {
+            Ok(written) => Ok((name, written)),
+            Err(error) => {
+                if error.operation == Operation::SyncDir {
+                    // It has its final name, which the next try at this very step needs.
+                    let _ = self.store.volume.remove_file(&path);
+                }
+                Err(error.with_needed(needed))
+            }
+        }
     }
 
     fn read_back(&self, name: &FileName, metadata: &Metadata, segment: Option<&str>) -> Result<(), SaveError> {
@@ -433,6 +448,13 @@ impl Session {
     pub fn volume(&self) -> Arc<dyn crate::checkpoint::volume::Volume> {
         Arc::clone(&self.store.volume)
     }
+}
+
+/// How many bytes the file has, which is at its beginning before and after.
+fn length(file: &mut SpooledTempFile) -> io::Result<u64> {
+    let end = file.seek(SeekFrom::End(0))?;
+    file.rewind()?;
+    Ok(end)
 }
 
 fn now_us() -> i64 {
