@@ -1,9 +1,10 @@
 //! The finished outputs: from scratch space to the volume, and from there to where the user wants a copy.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
@@ -31,6 +32,9 @@ pub struct AssembledFile {
 }
 
 const PIECE: usize = 1 << 20;
+
+/// What a file that is being copied to the user is called until it is complete.
+const COPY_PREFIX: &str = ".steadfast-copy-";
 
 /// Copies the files of `output` (as `manifest` lists them) into `target` on the volume, each by way of the file `stage`, and
 /// reads each back.
@@ -88,9 +92,11 @@ pub fn export(volume: &dyn Volume, folder: &Path, assembled: &Assembled, target:
         move |cause| ExportError { path, cause }
     };
     fs::create_dir_all(target).map_err(at(target))?;
+    sweep(target);
     for path in &assembled.folders {
         let path = target.join(path);
         fs::create_dir_all(&path).map_err(at(&path))?;
+        sweep(&path);
     }
     for file in &assembled.files {
         let path = target.join(&file.path);
@@ -125,7 +131,9 @@ fn holds(path: &Path, file: &AssembledFile) -> io::Result<bool> {
 
 fn copy_out(volume: &dyn Volume, from: &Path, to: &Path, file: &AssembledFile) -> io::Result<()> {
     let folder = to.parent().ok_or_else(|| io::Error::other("no folder"))?;
-    let mut stage = tempfile::NamedTempFile::new_in(folder)?;
+    let mut stage = tempfile::Builder::new().prefix(COPY_PREFIX).tempfile_in(folder)?;
+    // Where the file system knows no locks, nobody can take one to sweep either.
+    let _ = flock(stage.as_file(), FlockOperation::NonBlockingLockExclusive);
     let source = volume.open(from)?;
     let (_, hash) = copy_hashed(&mut InOrder::new(&*source), stage.as_file_mut())?;
     if hash.to_hex().as_str() != file.hash {
@@ -136,6 +144,19 @@ fn copy_out(volume: &dyn Volume, from: &Path, to: &Path, file: &AssembledFile) -
     fs::set_permissions(stage.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
     stage.persist(to)?;
     File::open(folder)?.sync_all()
+}
+
+/// Removes what killed attempts left half copied. Living ones hold a lock on what they write.
+fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in
+        entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(COPY_PREFIX.as_bytes()))
+    {
+        let Ok(file) = OpenOptions::new().write(true).open(entry.path()) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Reads a file of the volume from its beginning to its end.
