@@ -111,6 +111,7 @@ pub enum BrowseError {
 pub fn tasks(path: &Path) -> Result<Vec<Task>, BrowseError> {
     let failed = |cause| BrowseError::Read { path: path.to_owned(), cause };
     let path = std::path::absolute(path).map_err(failed)?;
+    std::fs::metadata(&path).map_err(failed)?;
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut found = Vec::new();
     if let Some(task) = TaskFolder::parse(&name(&path)) {
