@@ -66,6 +66,7 @@ fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> String {
         plugin.digest(),
         spec.config,
         input,
+        spec.seed,
         spec.memory_limit,
         spec.step_timeout.map(|limit| limit.as_millis())
     ]);
@@ -73,10 +74,16 @@ fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> String {
 }
 
 /// Tells what an attempt would begin with, for `--dry-run`. Writes nothing.
-pub(super) fn preview(context: &Context<'_>, session: &Session, plugin: &Plugin) -> Result<(), RunError> {
+pub(super) fn preview(
+    context: &Context<'_>,
+    session: &Session,
+    plugin: &Plugin,
+    job: &JobInfo,
+) -> Result<(), RunError> {
     let history = context.scene.store.history(session.survey(), session.lineage())?;
     let fingerprint = fingerprint(plugin, context.scene, context.spec);
-    let decision = decide(context, session, &history, &fingerprint, plugin, &mut BTreeSet::new())?;
+    let now = now(context, plugin, job);
+    let decision = decide(context, session, &history, &fingerprint, now, &mut BTreeSet::new())?;
     context.reporter.block(&[("start", opening::start(decision.loaded.as_ref()))]);
     tracing::info!("Dry run: nothing was written");
     Ok(())
@@ -98,7 +105,8 @@ pub(super) fn begin(
     }
     context.marks.at(Phase::Restore, 0);
     let mut unreadable = BTreeSet::new();
-    let decided = decide(context, session, &history, &fingerprint, plugin, &mut unreadable);
+    let now = now(context, plugin, job);
+    let decided = decide(context, session, &history, &fingerprint, now, &mut unreadable);
     record(shared).unreadable = unreadable;
     let Decision { loaded, damaged, passed_over } = decided?;
     if let Some(stop) = context.stops.requested() {
@@ -121,22 +129,27 @@ pub(super) fn begin(
     bring_up(context, session, plugin, job, shared, &history, loaded)
 }
 
+/// What this attempt would run with.
+fn now<'a>(context: &Context<'a>, plugin: &'a Plugin, job: &JobInfo) -> Now<'a> {
+    Now {
+        plugin: plugin.digest(),
+        config: &context.spec.config,
+        input: context.scene.input.as_ref(),
+        seed: job.seed,
+        task_count: job.task_count,
+    }
+}
+
 fn decide(
     context: &Context<'_>,
     session: &Session,
     history: &History,
     fingerprint: &str,
-    plugin: &Plugin,
+    now: Now<'_>,
     unreadable: &mut BTreeSet<String>,
 ) -> Result<Decision, RunError> {
     let decision = session.load(history, fingerprint, unreadable)?;
     if let Some(loaded) = &decision.loaded {
-        let now = Now {
-            plugin: plugin.digest(),
-            config: &context.spec.config,
-            input: context.scene.input.as_ref(),
-            task_count: context.scene.placement.task_count,
-        };
         let changes = changes::since(&loaded.metadata, now);
         let unmeant = changes::not_meant(&changes, &context.spec.accept_changed);
         if !unmeant.is_empty() {

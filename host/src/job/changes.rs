@@ -16,6 +16,8 @@ pub struct Now<'a> {
     pub config: &'a str,
     /// What the input is.
     pub input: Option<&'a InputFacts>,
+    /// Seed of every generator.
+    pub seed: u64,
     /// How many tasks.
     pub task_count: u32,
 }
@@ -36,6 +38,10 @@ pub fn since(checkpoint: &Metadata, now: Now<'_>) -> Vec<Change> {
     let mut add = |kind, text| changes.push(Change { kind, text });
     for text in config_changes(&checkpoint.config, now.config) {
         add(Changeable::Config, text);
+    }
+    // A part of the configuration, as far as results go.
+    if checkpoint.seed != now.seed {
+        add(Changeable::Config, format!("the seed was {}, now it is {}", checkpoint.seed, now.seed));
     }
     if let Some(text) = input_change(checkpoint.input.as_ref(), now.input) {
         add(Changeable::Input, text);

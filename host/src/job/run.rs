@@ -61,7 +61,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     let session = scene.store.prepare(survey, choice, &request)?;
     let context = Context { spec, scene: &scene, stops, reporter, marks: &marks, watch: &watch, began };
     if spec.dry_run {
-        return begin::preview(&context, &session, &plugin).map(|()| ExitCode::Done);
+        return begin::preview(&context, &session, &plugin, &job).map(|()| ExitCode::Done);
     }
     if let Some(stop) = stops.requested() {
         return Ok(stopped_early(&stop));
