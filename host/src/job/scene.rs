@@ -9,7 +9,7 @@ use crate::checkpoint::faults;
 use crate::checkpoint::input::{self, Covers};
 use crate::checkpoint::metadata::InputFacts;
 use crate::checkpoint::names::TaskFolder;
-use crate::checkpoint::store::{Choice, ClaimRequest, Store, StoreError, Survey, Wish};
+use crate::checkpoint::store::{Begun, Choice, ClaimRequest, Store, StoreError, Survey, Wish};
 use crate::checkpoint::volume::Disk;
 use crate::platform::{self, Engine, Mounts, Placement, VolumePlace};
 use crate::plugin::JobInfo;
@@ -67,8 +67,11 @@ impl Scene {
             let job = self.placement.job.folder.to_string();
             return Err(RunError::LostVolume { volume: self.volume.path.clone(), job, attempt });
         }
+        // An accepted attempt that died before its first checkpoint has left a claim and no work.
+        let no_work_yet = survey.checkpoints().next().is_none() && survey.set_aside.is_empty();
+        let begun_so = survey.newest().is_none_or(|claim| claim.begun == Begun::First);
         match survey.other_counts.first() {
-            Some(other) if survey.claims.is_empty() && !spec.accept_changed.contains(&Changeable::TaskCount) => {
+            Some(other) if no_work_yet && begun_so && !spec.accept_changed.contains(&Changeable::TaskCount) => {
                 Err(RunError::OtherTaskCount { other: *other, now: task.count })
             }
             _ => Ok(()),
