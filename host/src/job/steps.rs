@@ -68,7 +68,15 @@ pub(super) fn run(
     let saved_step = running.from_checkpoint.then_some(running.next_step);
     let mut steps =
         Steps { context, running, saver, pace, shared, saved_step, failures: 0, bar: context.reporter.progress() };
-    let end = steps.go();
+    let end = match steps.go() {
+        // A stop is no failure of the guest, in whichever call it came.
+        Err(RunError::Guest { call, cause: CallError::Interrupted(Interruption::GraceEnds), .. })
+            if let Some(stop) = context.stops.requested() =>
+        {
+            Ok(steps.broken_off(call, stop))
+        }
+        end => end,
+    };
     steps.bar.finish();
     let Steps { saver, running, .. } = steps;
     {
@@ -118,11 +126,6 @@ impl Steps<'_> {
             match self.step() {
                 Ok(Some(line)) => return self.done(line),
                 Ok(None) => {}
-                Err(CallError::Interrupted(Interruption::GraceEnds))
-                    if let Some(stop) = self.context.stops.requested() =>
-                {
-                    return Ok(self.broken_off(stop));
-                }
                 Err(cause) => return Err(self.failed(Call::Step, cause)),
             }
         }
@@ -318,21 +321,18 @@ impl Steps<'_> {
                 );
                 break;
             }
-            match self.save(None) {
-                Ok(_) => self.wait_for_save()?,
-                Err(RunError::Guest { cause: CallError::Interrupted(Interruption::GraceEnds), .. }) => {
-                    return Ok(self.broken_off(stop));
-                }
-                Err(error) => return Err(error),
-            }
+            self.save(None)?;
+            self.wait_for_save()?;
         }
         self.say_safe();
         Ok(Ending::Stopped(stop))
     }
 
     /// The guest was interrupted in mid-call: there is nothing new to save.
-    fn broken_off(&mut self, stop: StopReason) -> Ending {
-        tracing::warn!("Step {} did not end within the grace time; the last checkpoint stands", self.running.next_step);
+    fn broken_off(&mut self, call: Call, stop: StopReason) -> Ending {
+        let step = self.running.next_step;
+        let what = if call == Call::Step { "Step" } else { "The snapshot at step" };
+        tracing::warn!("{what} {step} did not end within the grace time; the last checkpoint stands");
         self.say_safe();
         Ending::Stopped(stop)
     }
@@ -356,6 +356,9 @@ impl Steps<'_> {
         self.wait_for_save()?;
         loop {
             let metadata = self.save(Some(line.clone()))?;
+        if cause == CallError::Interrupted(Interruption::GraceEnds) {
+            return RunError::Guest { call, step: self.running.next_step, cause, hopeless: None };
+        }
             self.wait_for_save()?;
             if self.failures == 0 {
                 return Ok(Ending::Done(Box::new(metadata)));

@@ -128,7 +128,11 @@ impl Watch {
         Some(match call {
             // There is nothing new to save.
             Call::Start | Call::Restore => stop.at,
-            Call::Step => stop.at + self.0.grace.saturating_sub(margin(self.0.grace) + state.reserve),
+            // Where saving takes next to nothing, ending still takes a moment: for the interrupted guest, and the record.
+            Call::Step => {
+                let margin = margin(self.0.grace);
+                stop.at + self.0.grace.saturating_sub(margin + state.reserve.max(margin))
+            }
             Call::Snapshot => stop.at + self.0.grace.saturating_sub(margin(self.0.grace) * 2),
         })
     }
