@@ -10,7 +10,7 @@ use super::run::Context;
 use super::saver::{SharedRecord, record, write_record};
 use super::scene::Scene;
 use super::spec::JobSpec;
-use super::steps::{Finished, Running, guest_failed};
+use super::steps::{Finished, Running, guest_failed, keep_metrics};
 use super::{RunError, opening};
 use crate::checkpoint::metadata::Progress;
 use crate::checkpoint::outputs::{self, Scratch, Segments, Tracker};
@@ -188,7 +188,7 @@ fn bring_up(
 ) -> Result<Beginning, RunError> {
     let parent = Scene::scratch(context.spec);
     let scratch_failed = |cause| RunError::Scratch { path: parent.clone(), cause };
-    let scratch = Scratch::make(&parent).map_err(scratch_failed)?;
+    let mut scratch = Scratch::make(&parent).map_err(scratch_failed)?;
     if let Some(loaded) = &loaded {
         rebuild(context, loaded, &scratch)?;
         if loaded.metadata.finished.is_some() {
@@ -228,6 +228,12 @@ fn bring_up(
         }
     };
     guest.flush_output();
+    if from_checkpoint {
+        // Attempts come and go: what `restore` reports belongs to no step.
+        drop(events.take_metrics());
+    } else {
+        keep_metrics(&events, &mut scratch, next_step);
+    }
     Ok(Beginning::Running(Box::new(Running {
         guest,
         events,

@@ -143,20 +143,7 @@ impl Steps<'_> {
         let answer = answer?;
         let step = self.running.next_step;
         self.running.next_step += 1;
-        let metrics = self.running.events.take_metrics();
-        if metrics.dropped > 0 {
-            tracing::warn!(
-                step,
-                dropped = metrics.dropped,
-                "{} metrics of step {step} were too many, and dropped",
-                metrics.dropped
-            );
-        }
-        for (name, value) in metrics.values {
-            if let Err(error) = self.running.scratch.add_metric(step, &name, value) {
-                tracing::warn!("Cannot write a metric to scratch space: {error}");
-            }
-        }
+        keep_metrics(&self.running.events, &mut self.running.scratch, step);
         match answer {
             Step::Done(line) => Ok(Some(line)),
             Step::More { done, total } => {
@@ -255,6 +242,8 @@ impl Steps<'_> {
         let running = &mut self.running;
         let snapshot = self.context.watch.during(Call::Snapshot, || running.guest.snapshot(buffers));
         let snapshot = snapshot.map_err(|cause| self.failed(Call::Snapshot, cause))?;
+        // How often a snapshot is taken is the host's affair: what it reports belongs to no step.
+        drop(self.running.events.take_metrics());
         let scratch_failed = |cause| RunError::Scratch { path: super::scene::Scene::scratch(self.context.spec), cause };
         self.running.guest.flush_output();
         self.running.scratch.flush_metrics().map_err(scratch_failed)?;
@@ -356,9 +345,6 @@ impl Steps<'_> {
         self.wait_for_save()?;
         loop {
             let metadata = self.save(Some(line.clone()))?;
-        if cause == CallError::Interrupted(Interruption::GraceEnds) {
-            return RunError::Guest { call, step: self.running.next_step, cause, hopeless: None };
-        }
             self.wait_for_save()?;
             if self.failures == 0 {
                 return Ok(Ending::Done(Box::new(metadata)));
@@ -370,6 +356,9 @@ impl Steps<'_> {
         self.running.guest.flush_output();
         // What is being saved is worth having: the next attempt goes on from there.
         let _ = self.wait_for_save();
+        if cause == CallError::Interrupted(Interruption::GraceEnds) {
+            return RunError::Guest { call, step: self.running.next_step, cause, hopeless: None };
+        }
         guest_failed(self.context, self.shared, &self.running.history, call, self.running.next_step, cause)
     }
 
@@ -389,6 +378,20 @@ impl Steps<'_> {
                 in_words(usual),
                 in_words(room)
             );
+        }
+    }
+}
+
+/// Adds what the guest reported in its last call to the record of metrics.
+pub(super) fn keep_metrics(events: &Events, scratch: &mut Scratch, step: u64) {
+    let metrics = events.take_metrics();
+    if metrics.dropped > 0 {
+        let dropped = metrics.dropped;
+        tracing::warn!(step, dropped, "{dropped} metrics of step {step} were too many, and dropped");
+    }
+    for (name, value) in metrics.values {
+        if let Err(error) = scratch.add_metric(step, &name, value) {
+            tracing::warn!("Cannot write a metric to scratch space: {error}");
         }
     }
 }
