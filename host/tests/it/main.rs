@@ -1,0 +1,26 @@
+//! What a user sees: the real program as a process, with real guests, real signals, and the fault layer on the real path.
+//!
+//! | module | what it is about |
+//! |---|---|
+//! | `failures` | how checkpointing failed others, each kind a test named after it |
+//! | `stops` | signals, deadlines and limits, at every moment of an attempt |
+//! | `life` | from the first attempt to the done record, and what begins it anew |
+//! | `changes` | what may differ between attempts, and what is refused |
+//! | `volume` | the volume must be the volume |
+//! | `outputs` | `/output` and metrics across attempts |
+//! | `commands` | the commands that only look, and what is printed |
+//! | `support` | places, attempts, what an attempt left behind |
+//!
+//! Attempts are stopped at their marks (`steadfast::job::marks`), so nothing here sleeps, and nothing depends on how fast
+//! anything is. Every wait has a limit at which the attempt is killed and the test fails.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod changes;
+mod commands;
+mod failures;
+mod life;
+mod outputs;
+mod stops;
+mod support;
+mod volume;

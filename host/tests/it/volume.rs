@@ -1,0 +1,93 @@
+//! The volume must be the volume: a missing or wrong mount is refused, never started over on.
+
+use std::fs;
+
+use crate::support::{Phase, Place, Run, component, undisturbed};
+
+const STEPS: &str = r#"{"steps": 6}"#;
+
+fn cloud_run(run: Run, attempt: u32) -> Run {
+    run.env("CLOUD_RUN_JOB", "job").env("CLOUD_RUN_TASK_ATTEMPT", attempt.to_string()).args("--log human")
+}
+
+#[test]
+fn a_missing_mount_and_each_retry_starts_at_0() {
+    let place = Place::new();
+    let run = place.command(&["run"]).arg(component("stochastic")).config(STEPS);
+    // No volume given at all.
+    cloud_run(run.clone(), 0).exits(2).says("volume");
+    // One that lies on the container's own disk, or in memory.
+    for path in ["/", "/no-such-mount", "/dev/shm/checkpoints"] {
+        cloud_run(run.clone().arg("--volume").arg(path), 0).exits(2).says("hint");
+    }
+    // One that is not there, where that was said to be meant: it is not made, and nothing is run.
+    let absent = place.path().join("absent");
+    let ended = cloud_run(run.arg("--volume").arg(&absent).arg("--volume-is-ephemeral"), 0).end();
+    assert!(matches!(ended.code, Some(75 | 70 | 2)), "{:?}\n{}", ended.code, ended.stderr);
+    assert!(!ended.came_to(Phase::Start) && !absent.exists());
+}
+
+#[test]
+fn a_retry_that_finds_no_trace_of_its_job_refuses() {
+    let place = Place::new();
+    let run = |attempt| place.run("stochastic").config(STEPS).on_cloud_run("job", "x", attempt).args("--log human");
+    let ended = run(1).exits(70).says("this is attempt 1 of the task, but the volume");
+    ended.says("--volume-is-ephemeral");
+    assert_eq!(fs::read_dir(place.volume()).unwrap().count(), 0, "nothing is written");
+    // An attempt that died before its claim leaves nothing either; its retry needs the word, or the first attempt's number.
+    let ended = run(1).arg("--volume-is-ephemeral").term_at(Phase::Step, 3).expect_code(143);
+    assert_eq!(ended.resumed_from(), None);
+    assert_eq!(run(2).done().resumed_from(), Some(3));
+}
+
+#[test]
+fn permission_denied_on_a_read_only_volume_hours_in() {
+    let place = Place::new();
+    let run = place.run("stochastic").config(STEPS);
+    let (_, trace) = Place::new().run("stochastic").config(STEPS).trace();
+    let claim = trace.iter().position(|(_, path)| path.ends_with(".claim")).unwrap() + 1;
+    // Whatever of the claim is refused: its folder, creating, writing, closing it.
+    for number in claim - 1..claim + 4 {
+        let ended = run.clone().faults(&format!("{number}:eacces")).exits(75).says("hint:");
+        assert!(
+            !ended.came_to(Phase::Start) && !ended.came_to(Phase::Step),
+            "write access is tested before the first step"
+        );
+    }
+}
+
+#[test]
+fn the_mount_goes_away_while_the_job_runs() {
+    let whole = undisturbed("stochastic", STEPS);
+    let place = Place::new();
+    let run = place.run("stochastic").config(STEPS).args("--every 1steps");
+    run.term_at(Phase::Step, 2).expect_code(143);
+    let aside = place.path().join("aside");
+    let mut attempt = run.start();
+    attempt.until(Phase::Step, 4);
+    attempt.until_any("its saver at rest", |(phase, _)| phase == Phase::Idle || phase == Phase::FinalWrite);
+    fs::rename(place.volume(), &aside).unwrap();
+    let ended = attempt.end();
+    assert!(matches!(ended.code, Some(75)), "{:?}\n{}", ended.code, ended.stderr);
+    assert!(!place.volume().exists(), "it is not made again");
+    fs::rename(&aside, place.volume()).unwrap();
+    assert!(place.usable("stochastic").last() >= Some(&2));
+    run.done();
+    place.finished("stochastic").assert_equals(&whole, "after the mount came back");
+}
+
+#[test]
+fn strange_things_on_the_volume_are_left_alone() {
+    let place = Place::new();
+    let run = place.run("stochastic").config(STEPS);
+    run.term_at(Phase::Step, 3).expect_code(143);
+    let task = place.task("stochastic");
+    fs::write(task.join("README"), "hello").unwrap();
+    fs::create_dir(task.join("e9999-00000000-000000009999.ckpt")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", task.join("e9998-00000000-000000009998.ckpt")).unwrap();
+    std::os::unix::fs::symlink("/no/such", task.join("e9997-00000000.claim")).unwrap();
+    fs::write(task.join("e0001-00000000.claim"), "half a cla").unwrap();
+    assert_eq!(run.done().resumed_from(), Some(3));
+    assert_eq!(fs::read_to_string(task.join("README")).unwrap(), "hello");
+    assert!(task.join("e9999-00000000-000000009999.ckpt").is_dir());
+}
