@@ -28,8 +28,8 @@
 //!
 //! 1. A checkpoint file is never changed after its final name exists, and a final name is never reused.
 //! 2. A checkpoint proves itself: it is trusted only after its hashes match; a pointer or a listing order is only a hint.
-//! 3. "Nothing there", "valid" and "there but not usable" are three outcomes. Only the first starts from step 0, and
-//!    deciding writes nothing but the claim.
+//! 3. "Nothing there", "valid" and "there but not usable" are three outcomes. Only the first starts from step 0 (a damaged
+//!    checkpoint of step 0 holds no work, and counts as nothing), and deciding writes nothing but the claim.
 //! 4. The step counter means the next step to run. It is in the same record as the state it counts.
 //! 5. Exit code 0 means: the guest said done, and its outputs are assembled on the volume. A partial result never exits 0.
 //! 6. The guest sees no host path, clock or network that it was not given.

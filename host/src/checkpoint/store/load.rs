@@ -3,6 +3,7 @@
 //! | what is found | outcome |
 //! |---|---|
 //! | no candidate | start at step 0 |
+//! | damaged candidates of step 0 alone | start at step 0: they hold no work, and are set aside afterwards |
 //! | a candidate that proves itself | that one; newer ones that don't are set aside afterwards |
 //! | candidates, none of which proves itself | refused: the next attempt comes to the same answer |
 //! | an intact file of a newer format | refused: it is never passed over as damaged |
@@ -169,8 +170,10 @@ impl Session {
             }
         }
         let survey = self.survey();
-        let set_aside = survey.set_aside.iter().filter(|name| survey.may_belong(name.tenure(), self.lineage())).count();
-        if decision.damaged.is_empty() && decision.passed_over.is_empty() && set_aside == 0 {
+        let lost = |name: &&FileName| survey.may_belong(name.tenure(), self.lineage()) && holds_work(&name.to_string());
+        let set_aside = survey.set_aside.iter().filter(lost).count();
+        let holds_work = decision.damaged.iter().any(|bad| holds_work(&bad.name));
+        if !holds_work && decision.passed_over.is_empty() && set_aside == 0 {
             return Ok(decision);
         }
         let Decision { damaged, passed_over, .. } = decision;
@@ -259,6 +262,11 @@ impl Session {
             Belongs::OtherLineage
         }
     }
+}
+
+/// Whether starting over would lose what a checkpoint of this name holds.
+fn holds_work(name: &str) -> bool {
+    !matches!(FileName::parse(name), Some(FileName::Checkpoint(_, 0)))
 }
 
 enum Belongs {

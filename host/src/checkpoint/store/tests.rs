@@ -207,6 +207,20 @@ fn candidates_of_which_none_is_usable_are_refused_again_and_again() {
 }
 
 #[test]
+fn a_damaged_checkpoint_of_step_0_holds_no_work() {
+    let place = Place::new();
+    let mut first = place.go_on();
+    let bad = save(&mut first, 0).unwrap().name;
+    flip_a_bit(&place.task().join(&bad));
+    let second = place.go_on();
+    let decision = load(&second).unwrap();
+    assert!(decision.loaded.is_none());
+    assert_eq!(decision.damaged.len(), 1);
+    second.settle(&decision.damaged);
+    assert_eq!(loaded_step(&place.go_on()), None, "set aside, it still holds none");
+}
+
+#[test]
 fn a_missing_output_segment_makes_its_checkpoint_unusable() {
     let place = Place::new();
     let mut first = place.go_on();
