@@ -204,8 +204,8 @@ fn bring_up(
         seed: job.seed,
         events: Arc::clone(&events) as Arc<dyn crate::plugin::GuestEvents>,
     };
-    let mut guest = plugin.instantiate(settings)?;
     context.watch.guest(plugin.interrupter());
+    let mut guest = plugin.instantiate(settings)?;
 
     // Ranges of another folder's segments mean nothing in ours: what came from there is published anew.
     let own = loaded.as_ref().filter(|loaded| loaded.origin.folder == session.store().folder());

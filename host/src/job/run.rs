@@ -48,26 +48,25 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         return already_done(spec, &scene, &done);
     }
 
+    let attempt = scene.attempt_number(&survey, &choice);
+    let job = scene.job_info(spec, attempt);
+    let request = scene.claim_request(spec, &survey);
+    let session = scene.store.prepare(survey, choice, &request)?;
+
     marks.at(Phase::Compilation, 0);
-    let plugin = match load_plugin(spec, stops)? {
+    // Claimed before the plugin is compiled, but not for a file that is none: an attempt that is killed from here on leaves a
+    // trace of the job on the volume, without which the next one would take it for the wrong volume.
+    let claim = || if spec.dry_run { Ok(()) } else { Ok(session.begin()?) };
+    let plugin = match load_plugin(spec, stops, claim)? {
         Loading::Loaded(plugin) => plugin,
         Loading::Stopped(stop) => return Ok(stopped_early(&stop)),
     };
-    let attempt = scene.attempt_number(&survey, &choice);
-    let job = scene.job_info(spec, attempt);
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
-
-    let request = scene.claim_request(spec, &survey);
-    let session = scene.store.prepare(survey, choice, &request)?;
     let context = Context { spec, scene: &scene, stops, reporter, marks: &marks, watch: &watch, began };
     if spec.dry_run {
         return begin::preview(&context, &session, &plugin, &job).map(|()| ExitCode::Done);
     }
-    if let Some(stop) = stops.requested() {
-        return Ok(stopped_early(&stop));
-    }
     start_deadline(spec, stops, scene.placement.grace.time, began)?;
-    session.begin()?;
     let record = Arc::new(Mutex::new(begin::first_record(&session, &plugin, &job, &scene, spec)));
     let (session, outcome) = live(&context, session, &plugin, &job, &record);
     let outcome = close(session.as_ref(), &record, outcome);
@@ -135,9 +134,15 @@ enum Loading {
     Stopped(StopReason),
 }
 
-/// Loads the plugin on another thread, so that a request to stop is not kept waiting by the compiler.
-fn load_plugin(spec: &JobSpec, stops: &StopRequests) -> Result<Loading, RunError> {
+/// Loads the plugin on another thread, so that a request to stop is not kept waiting by the compiler. Calls `claim` once it is
+/// sure that the file is a plugin.
+fn load_plugin(
+    spec: &JobSpec,
+    stops: &StopRequests,
+    claim: impl FnOnce() -> Result<(), RunError>,
+) -> Result<Loading, RunError> {
     enum Event {
+        Compiling,
         Loaded(Result<Plugin, PluginError>),
         Stop(StopReason),
     }
@@ -145,17 +150,28 @@ fn load_plugin(spec: &JobSpec, stops: &StopRequests) -> Result<Loading, RunError
     let on_stop = sender.clone();
     let file = spec.plugin.clone();
     let load = move || {
-        let plugin = Runtime::new(default_cache_folder(&process_environment)).and_then(|runtime| runtime.load(&file));
+        let compiling = || drop(sender.send(Event::Compiling));
+        let plugin = Runtime::new(default_cache_folder(&process_environment))
+            .and_then(|runtime| runtime.load(&file, &compiling));
         let _ = sender.send(Event::Loaded(plugin));
     };
     thread::Builder::new().name("compile".into()).spawn(load).map_err(RunError::Thread)?;
     stops.subscribe(move |stop| {
         let _ = on_stop.send(Event::Stop(stop.clone()));
     });
-    match events.recv() {
-        Ok(Event::Loaded(plugin)) => Ok(Loading::Loaded(plugin?)),
-        Ok(Event::Stop(stop)) => Ok(Loading::Stopped(stop)),
-        Err(_) => Err(RunError::Thread(std::io::Error::other("the compiling thread ended unexpectedly"))),
+    let mut claim = Some(claim);
+    loop {
+        let event =
+            events.recv().map_err(|_| RunError::Thread(std::io::Error::other("the compiling thread is gone")))?;
+        let loaded = match event {
+            Event::Stop(stop) => return Ok(Loading::Stopped(stop)),
+            Event::Compiling => None,
+            Event::Loaded(plugin) => Some(plugin?),
+        };
+        claim.take().map_or(Ok(()), |claim| claim())?;
+        if let Some(plugin) = loaded {
+            return Ok(Loading::Loaded(plugin));
+        }
     }
 }
 

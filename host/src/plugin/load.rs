@@ -86,7 +86,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, PluginError> {
     std::fs::read(path).map_err(failed)
 }
 
-pub(super) fn plugin(runtime: &Runtime, path: &Path, bytes: &[u8]) -> Result<Plugin, PluginError> {
+pub(super) fn plugin(
+    runtime: &Runtime,
+    path: &Path,
+    bytes: &[u8],
+    compiling: &dyn Fn(),
+) -> Result<Plugin, PluginError> {
     let digest = inspect::digest(bytes);
     let cached = runtime.cache.as_ref().and_then(|cache| cache.get(&runtime.engine, &digest));
     let from_cache = cached.is_some();
@@ -97,6 +102,7 @@ pub(super) fn plugin(runtime: &Runtime, path: &Path, bytes: &[u8]) -> Result<Plu
             let inspection = inspect::inspect(bytes);
             check(path, &inspection)?;
             let _ = facts.set(inspection);
+            compiling();
             compile(runtime, path, bytes, &digest)?
         }
     };
