@@ -133,7 +133,7 @@ pub struct AttemptRow {
     pub first_step: Option<u64>,
     /// How many steps it ran.
     pub steps_run: u64,
-    /// How many of them are lost.
+    /// How many of them are lost: run again by the next attempt, or not safe where there is none.
     pub steps_lost: u64,
     /// The step of the newest usable checkpoint after it.
     pub saved_step: Option<u64>,

@@ -268,6 +268,7 @@ impl<'a> Stage<'a> {
         if let Some(row) = self.ran.rows.last_mut() {
             complete(row, &attempted.track, &look);
         }
+        lose_what_is_run_again(&mut self.ran.rows);
         // What a killed attempt left on scratch space would fill it over hundreds of attempts.
         let scratch = self.ran.folder.join("scratch");
         let _ = std::fs::remove_dir_all(&scratch);
@@ -340,6 +341,16 @@ fn ended_wrongly(kill: bool, attempted: &Attempted) -> bool {
         Ending::Exit(0 | 143) => false,
         Ending::Signal(15) => hit.phase != Phase::StartUp,
         _ => true,
+    }
+}
+
+/// What the attempt before ran beyond the newest one's first step is lost, even if it was safe then: its checkpoint may have
+/// been damaged since.
+fn lose_what_is_run_again(rows: &mut [AttemptRow]) {
+    let Some((row, before)) = rows.split_last_mut() else { return };
+    let Some(first) = row.first_step else { return };
+    if let Some((previous, begun)) = before.iter_mut().rev().find_map(|row| row.first_step.map(|begun| (row, begun))) {
+        previous.steps_lost = (begun + previous.steps_run).saturating_sub(first);
     }
 }
 
