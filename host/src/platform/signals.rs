@@ -44,6 +44,8 @@ struct Shared {
     stop: OnceLock<StopReason>,
     checkpoint: AtomicBool,
     subscribers: Mutex<Vec<Subscriber>>,
+    /// Held while those who subscribed are told: nobody acts on a request, perhaps by ending the process, before it is logged.
+    telling: Mutex<()>,
     /// Held while something changes that a waiter waits for.
     changes: Mutex<()>,
     changed: Condvar,
@@ -88,10 +90,12 @@ impl StopRequests {
         Self { shared: Arc::new(Shared::default()) }
     }
 
-    /// The first request to stop, if there was one.
+    /// The first request to stop, if there was one; once all who subscribed know of it, so they must not ask.
     #[must_use]
     pub fn requested(&self) -> Option<StopReason> {
-        self.shared.stop.get().cloned()
+        let reason = self.shared.stop.get()?;
+        drop(lock(&self.shared.telling));
+        Some(reason.clone())
     }
 
     /// Requests a stop from within, as the attempt's deadline does. Only the first request counts; whether this was it is
@@ -143,6 +147,7 @@ impl StopRequests {
     }
 
     fn stop(&self, reason: StopReason) -> bool {
+        let _telling = lock(&self.shared.telling);
         // The reason is set under both locks, so that one who subscribes or begins to wait meanwhile misses nothing.
         let mut subscribers = lock(&self.shared.subscribers);
         let guard = lock(&self.shared.changes);
@@ -236,6 +241,35 @@ mod tests {
         requests.handle(effect_of(SIGTERM, false));
         subscribe();
         assert_eq!(calls.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn nobody_sees_a_request_before_all_subscribers_were_told() {
+        let requests = StopRequests::detached();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        requests.subscribe(move |_| {
+            tell.send("telling").unwrap();
+            wait.recv().unwrap();
+        });
+        let asking = requests.clone();
+        let stopping = std::thread::spawn(move || asking.request("SIGTERM"));
+        assert_eq!(told.recv(), Ok("telling"));
+        let seen = Arc::new(AtomicBool::new(false));
+        let looking = std::thread::spawn({
+            let (requests, seen) = (requests.clone(), Arc::clone(&seen));
+            move || {
+                let reason = requests.requested();
+                seen.store(true, Ordering::SeqCst);
+                reason
+            }
+        });
+        // However long it takes to look, it cannot be seen yet.
+        std::thread::yield_now();
+        assert!(!seen.load(Ordering::SeqCst));
+        go_on.send(()).unwrap();
+        assert_eq!(looking.join().unwrap().unwrap().name, "SIGTERM");
+        assert!(stopping.join().unwrap());
     }
 
     #[test]
