@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::changes::{self, Now};
+use super::changes::{self, Change, Now};
 use super::events::Events;
 use super::marks::Phase;
 use super::run::Context;
@@ -12,7 +12,7 @@ use super::scene::Scene;
 use super::spec::JobSpec;
 use super::steps::{Finished, Running, guest_failed, keep_metrics};
 use super::{RunError, opening};
-use crate::checkpoint::metadata::Progress;
+use crate::checkpoint::metadata::{Metadata, Progress};
 use crate::checkpoint::outputs::{self, Scratch, Segments, Tracker};
 use crate::checkpoint::store::{AttemptRecord, Call, Decision, History, LoadError, Loaded, SaveFigures, Session};
 use crate::platform::StopReason;
@@ -82,7 +82,7 @@ pub(super) fn preview(
 ) -> Result<(), RunError> {
     let history = context.scene.store.history(session.survey(), session.lineage())?;
     let fingerprint = fingerprint(plugin, context.scene, context.spec);
-    let now = now(context, plugin, job);
+    let now = now(context.spec, context.scene, plugin.digest(), job);
     let decision = decide(context, session, &history, &fingerprint, now, &mut BTreeSet::new())?;
     context.reporter.block(&[("start", opening::start(decision.loaded.as_ref()))]);
     tracing::info!("Dry run: nothing was written");
@@ -105,7 +105,7 @@ pub(super) fn begin(
     }
     context.marks.at(Phase::Restore, 0);
     let mut unreadable = BTreeSet::new();
-    let now = now(context, plugin, job);
+    let now = now(context.spec, context.scene, plugin.digest(), job);
     let decided = decide(context, session, &history, &fingerprint, now, &mut unreadable);
     record(shared).unreadable = unreadable;
     let Decision { loaded, damaged, passed_over } = decided?;
@@ -130,14 +130,8 @@ pub(super) fn begin(
 }
 
 /// What this attempt would run with.
-fn now<'a>(context: &Context<'a>, plugin: &'a Plugin, job: &JobInfo) -> Now<'a> {
-    Now {
-        plugin: plugin.digest(),
-        config: &context.spec.config,
-        input: context.scene.input.as_ref(),
-        seed: job.seed,
-        task_count: job.task_count,
-    }
+fn now<'a>(spec: &'a JobSpec, scene: &'a Scene, plugin: &'a str, job: &JobInfo) -> Now<'a> {
+    Now { plugin, config: &spec.config, input: scene.input.as_ref(), seed: job.seed, task_count: job.task_count }
 }
 
 fn decide(
@@ -150,16 +144,40 @@ fn decide(
 ) -> Result<Decision, RunError> {
     let decision = session.load(history, fingerprint, unreadable)?;
     if let Some(loaded) = &decision.loaded {
-        let changes = changes::since(&loaded.metadata, now);
-        let unmeant = changes::not_meant(&changes, &context.spec.accept_changed);
-        if !unmeant.is_empty() {
-            return Err(RunError::Changed { checkpoint: loaded.origin.name.clone(), changes: unmeant });
-        }
-        for change in changes {
+        for change in refuse_changes(context.spec, &loaded.origin.name, &loaded.metadata, now)? {
             tracing::info!("Accepted change: {}", change.text);
         }
     }
     Ok(decision)
+}
+
+/// Answers the changes since a checkpoint, if all of them are meant.
+fn refuse_changes(
+    spec: &JobSpec,
+    checkpoint: &str,
+    metadata: &Metadata,
+    now: Now<'_>,
+) -> Result<Vec<Change>, RunError> {
+    let changes = changes::since(metadata, now);
+    match changes::not_meant(&changes, &spec.accept_changed) {
+        unmeant if unmeant.is_empty() => Ok(changes),
+        unmeant => Err(RunError::Changed { checkpoint: checkpoint.to_owned(), changes: unmeant }),
+    }
+}
+
+/// Refuses what is not the job that the volume holds before its task is claimed: a claim ends the attempt that is at work, and
+/// a mistyped command must not.
+pub(super) fn refuse_early(
+    spec: &JobSpec,
+    scene: &Scene,
+    session: &Session,
+    plugin: &str,
+    job: &JobInfo,
+) -> Result<(), RunError> {
+    match session.peek() {
+        Some((name, metadata)) => refuse_changes(spec, &name, &metadata, now(spec, scene, plugin, job)).map(drop),
+        None => Ok(()),
+    }
 }
 
 fn note_start(shared: &SharedRecord, loaded: Option<&Loaded>) {

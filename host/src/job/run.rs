@@ -56,7 +56,13 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     marks.at(Phase::Compilation, 0);
     // Claimed before the plugin is compiled, but not for a file that is none: an attempt that is killed from here on leaves a
     // trace of the job on the volume, without which the next one would take it for the wrong volume.
-    let claim = || if spec.dry_run { Ok(()) } else { Ok(session.begin()?) };
+    let claim = |plugin: &str| {
+        if spec.dry_run {
+            return Ok(());
+        }
+        begin::refuse_early(spec, &scene, &session, plugin, &job)?;
+        Ok(session.begin()?)
+    };
     let plugin = match load_plugin(spec, stops, claim)? {
         Loading::Loaded(plugin) => plugin,
         Loading::Stopped(stop) => return Ok(stopped_early(&stop)),
@@ -135,14 +141,14 @@ enum Loading {
 }
 
 /// Loads the plugin on another thread, so that a request to stop is not kept waiting by the compiler. Calls `claim` once it is
-/// sure that the file is a plugin.
+/// sure that the file is a plugin, with its digest.
 fn load_plugin(
     spec: &JobSpec,
     stops: &StopRequests,
-    claim: impl FnOnce() -> Result<(), RunError>,
+    claim: impl FnOnce(&str) -> Result<(), RunError>,
 ) -> Result<Loading, RunError> {
     enum Event {
-        Compiling,
+        Compiling(String),
         Loaded(Result<Plugin, PluginError>),
         Stop(StopReason),
     }
@@ -150,7 +156,7 @@ fn load_plugin(
     let on_stop = sender.clone();
     let file = spec.plugin.clone();
     let load = move || {
-        let compiling = || drop(sender.send(Event::Compiling));
+        let compiling = |digest: &str| drop(sender.send(Event::Compiling(digest.to_owned())));
         let plugin = Runtime::new(default_cache_folder(&process_environment))
             .and_then(|runtime| runtime.load(&file, &compiling));
         let _ = sender.send(Event::Loaded(plugin));
@@ -163,12 +169,12 @@ fn load_plugin(
     loop {
         let event =
             events.recv().map_err(|_| RunError::Thread(std::io::Error::other("the compiling thread is gone")))?;
-        let loaded = match event {
+        let (digest, loaded) = match event {
             Event::Stop(stop) => return Ok(Loading::Stopped(stop)),
-            Event::Compiling => None,
-            Event::Loaded(plugin) => Some(plugin?),
+            Event::Compiling(digest) => (digest, None),
+            Event::Loaded(plugin) => plugin.map(|plugin| (plugin.digest().to_owned(), Some(plugin)))?,
         };
-        claim.take().map_or(Ok(()), |claim| claim())?;
+        claim.take().map_or(Ok(()), |claim| claim(&digest))?;
         if let Some(plugin) = loaded {
             return Ok(Loading::Loaded(plugin));
         }

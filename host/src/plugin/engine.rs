@@ -33,15 +33,15 @@ impl Runtime {
         Ok(Self { engine, linker, cache: cache.map(Cache::new) })
     }
 
-    /// Reads, checks and compiles the component in `file`, or finds it compiled. `compiling` is called when the file is found to
+    /// Reads, checks and compiles the component in `file`, or finds it compiled. `compiling` is called, with its digest, when the file is found to
     /// be a plugin that has to be compiled, which can take seconds.
-    pub fn load(&self, file: &Path, compiling: &dyn Fn()) -> Result<Plugin, PluginError> {
+    pub fn load(&self, file: &Path, compiling: &dyn Fn(&str)) -> Result<Plugin, PluginError> {
         load::plugin(self, file, &load::read(file)?, compiling)
     }
 
     /// The same for bytes that are at hand; `label` names them in messages.
     pub fn load_bytes(&self, label: &Path, bytes: &[u8]) -> Result<Plugin, PluginError> {
-        load::plugin(self, label, bytes, &|| {})
+        load::plugin(self, label, bytes, &|_| {})
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn plugin(
     runtime: &Runtime,
     path: &Path,
     bytes: &[u8],
-    compiling: &dyn Fn(),
+    compiling: &dyn Fn(&str),
 ) -> Result<Plugin, PluginError> {
     let digest = inspect::digest(bytes);
     let cached = runtime.cache.as_ref().and_then(|cache| cache.get(&runtime.engine, &digest));
@@ -102,7 +102,7 @@ pub(super) fn plugin(
             let inspection = inspect::inspect(bytes);
             check(path, &inspection)?;
             let _ = facts.set(inspection);
-            compiling();
+            compiling(&digest);
             compile(runtime, path, bytes, &digest)?
         }
     };

@@ -180,6 +180,16 @@ impl Session {
         Err(LoadError::NoneUsable { folder: self.store().folder(), damaged, passed_over, set_aside })
     }
 
+    /// The newest checkpoint's name and what it says about itself, for a refusal that needs to know no more. Writes nothing,
+    /// and decides nothing: what cannot be read is left to [`load`](Self::load).
+    #[must_use]
+    pub fn peek(&self) -> Option<(String, Metadata)> {
+        let newest = self.candidates().into_iter().next()?;
+        let file = self.store().volume().open(&newest.folder.join(&newest.name)).ok()?;
+        let metadata = parse(Reader::open(&*file).ok()?.metadata()).ok()?;
+        matches!(self.belongs(&newest, &metadata), Belongs::Yes).then_some((newest.name, metadata))
+    }
+
     /// The checkpoints of the lineage, newest first; then what the lineage was begun from.
     fn candidates(&self) -> Vec<Origin> {
         let survey = self.survey();

@@ -5,6 +5,7 @@
 //! ```text
 //! Store::survey   one look at the task's folder: claims, checkpoints, records, done      (writes nothing)
 //! Store::prepare  the lineage is chosen                                                  (writes nothing)
+//! Session::peek   what the newest checkpoint says about itself, for an early refusal     (writes nothing)
 //! Session::begin  the attempt's claim                                                    (writes the claim alone)
 //! Session::load   the newest checkpoint of the lineage that proves itself                (writes nothing)
 //! Session::settle damaged files set aside, stage files of dead attempts removed

@@ -47,7 +47,7 @@ fn files_that_are_no_components_are_named() {
 #[test]
 fn paths_that_are_no_files_are_named() {
     let runtime = Runtime::new(None).unwrap();
-    let refusal = |path: &Path| runtime.load(path, &|| {}).err().unwrap().to_string();
+    let refusal = |path: &Path| runtime.load(path, &|_| {}).err().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();
     assert!(refusal(folder.path()).contains("is not a plugin: a folder\nhint: name the .wasm file in it"));
     assert!(refusal(Path::new("/dev/zero")).contains("neither a file nor a folder"));
