@@ -22,6 +22,14 @@ pub enum RunError {
     /// The place it runs in is wrong.
     #[error(transparent)]
     Platform(#[from] PlatformError),
+    /// No step would ever be run.
+    #[error("an attempt deadline of {} leaves no time for any step: it is not longer than the grace time, {}", in_words(*deadline), in_words(*grace))]
+    ShortDeadline {
+        /// As it was asked for.
+        deadline: Duration,
+        /// Subtracted from it.
+        grace: Duration,
+    },
     /// The environment asks for faults in words that make no sense.
     #[error(transparent)]
     Faults(#[from] FaultPlanError),
@@ -125,7 +133,7 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Platform(_) | Self::Faults(_) => ExitCode::Usage,
+            Self::Platform(_) | Self::ShortDeadline { .. } | Self::Faults(_) => ExitCode::Usage,
             Self::Input(error) if error.is_not_there() => ExitCode::Usage,
             Self::Plugin(error) => plugin_code(error),
             Self::Claim(ClaimError::NoSuchStep { .. }) => ExitCode::Usage,
@@ -173,6 +181,7 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Platform(error) => error.hint().map(Into::into),
+            Self::ShortDeadline { .. } => Some("give a longer --attempt-deadline, or a shorter --grace".into()),
             Self::Load(LoadError::NoneUsable { .. }) => Some(
                 "repair or bring back a checkpoint file; to give the work up and begin at step 0, say --fresh".into(),
             ),

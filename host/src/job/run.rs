@@ -39,6 +39,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     marks.at(Phase::StartUp, 0);
     stops.subscribe(|reason| tracing::info!(signal = reason.name, "Received {}", reason.name));
     let scene = Scene::find(spec)?;
+    refuse_short_deadline(spec, &scene)?;
     let watch = Watch::start(stops, scene.placement.grace.time, spec.step_timeout).map_err(RunError::Thread)?;
 
     let survey = scene.survey(spec)?;
@@ -93,7 +94,10 @@ fn live(
         Err(error) => return (Some(session), Err(error)),
     };
     let (session, end) = match beginning {
-        Beginning::Stopped(stop) => return (Some(session), Ok(End::Stopped(stop))),
+        Beginning::Stopped(stop) => {
+            tracing::info!("Stopped before the first step; nothing was lost");
+            return (Some(session), Ok(End::Stopped(stop)));
+        }
         Beginning::Finished(finished) => (Some(session), Ok(End::Done(finished))),
         Beginning::Running(running) => steps::run(context, session, *running, record),
     };
@@ -184,6 +188,15 @@ fn load_plugin(
 fn stopped_early(stop: &StopReason) -> ExitCode {
     tracing::info!("Stopped before the first step; nothing was lost");
     stop_code(stop)
+}
+
+/// An attempt that is stopped the grace time before its deadline needs a deadline beyond it to do anything at all.
+fn refuse_short_deadline(spec: &JobSpec, scene: &Scene) -> Result<(), RunError> {
+    let grace = scene.placement.grace.time;
+    match spec.attempt_deadline {
+        Some(deadline) if deadline <= grace => Err(RunError::ShortDeadline { deadline, grace }),
+        _ => Ok(()),
+    }
 }
 
 /// The attempt's own deadline asks for a stop so early that the grace time is over by then.
