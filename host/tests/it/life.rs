@@ -120,6 +120,83 @@ fn a_dry_run_writes_nothing_and_says_what_would_be() {
 }
 
 #[test]
+fn a_damaged_done_record_is_written_again() {
+    let place = Place::new();
+    let run = place.run("stochastic").config(STEPS);
+    run.done();
+    let whole = place.finished("stochastic");
+    let done = place.task("stochastic").join(place.names_with("stochastic", ".done.json").remove(0));
+    let text = fs::read_to_string(&done).unwrap();
+    for damaged in [String::new(), text[..text.len() / 2].to_owned(), text.replace("12 steps", "13 steps")] {
+        fs::write(&done, damaged).unwrap();
+        let ended = run.done();
+        assert_eq!(ended.resumed_from(), Some(12), "it is not believed, and not taken for the start");
+        assert!(ended.came_to(Phase::FinalWrite) && !ended.came_to(Phase::Step));
+        place.finished("stochastic").assert_equals(&whole, "written again");
+        for name in place.names_with("stochastic", ".done.json") {
+            let path = place.task("stochastic").join(name);
+            if path != done {
+                fs::remove_file(path).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn tasks_of_one_job_do_not_disturb_each_other() {
+    let place = Place::new();
+    let task = |index: u32| {
+        let run = place.run("stochastic").config(STEPS).on_cloud_run("stochastic", "x", 0).args("--log human");
+        run.env("CLOUD_RUN_TASK_INDEX", index.to_string()).env("CLOUD_RUN_TASK_COUNT", "3")
+    };
+    let mut tasks: Vec<_> = (0..3).map(|index| task(index).start()).collect();
+    for (attempt, step) in tasks.iter_mut().zip([3, 5, 7]) {
+        attempt.until(Phase::Step, step);
+    }
+    for mut attempt in tasks {
+        attempt.term();
+        attempt.end().expect_code(143);
+    }
+    let outputs: Vec<_> = (0..3)
+        .map(|index| {
+            assert_eq!(task(index).done().resumed_from(), Some(3 + 2 * u64::from(index)));
+            let folder = place.volume().join(format!("stochastic/task-{index:05}-of-00003"));
+            crate::support::Finished::read(&folder).outputs
+        })
+        .collect();
+    assert!(outputs[0] != outputs[1] && outputs[1] != outputs[2], "each has a seed of its own");
+}
+
+#[test]
+fn a_job_of_no_steps_and_without_outputs_is_done() {
+    let place = Place::new();
+    let run = place.run("countdown").config(r#"{"steps": 0}"#);
+    run.done().says("Done: lift-off");
+    run.done().says("Already done: lift-off");
+    assert!(place.finished("countdown").outputs.is_empty());
+}
+
+#[test]
+fn nobody_listens_and_the_exit_code_is_the_same() {
+    let place = Place::new();
+    let run = place.run("stochastic").config(STEPS).deaf();
+    run.term_at(Phase::Step, 5).expect_code(143);
+    run.clone().args("--if-done nonsense").exits(2);
+    place.run("stochastic").config(r#"{"steps": 13}"#).deaf().exits(70);
+    run.done();
+    assert_eq!(place.finished("stochastic").steps, 12);
+}
+
+#[test]
+fn on_a_plain_machine_the_volume_is_beside_us() {
+    let place = Place::new();
+    let run = place.command(&["run"]).arg(component("stochastic")).config(STEPS);
+    run.term_at(Phase::Step, 4).expect_code(143).says("./checkpoints");
+    assert!(place.path().join("checkpoints/stochastic").is_dir());
+    assert_eq!(run.done().resumed_from(), Some(4));
+}
+
+#[test]
 fn a_job_file_is_the_same_as_options() {
     let place = Place::new();
     let file = place.path().join("job.toml");

@@ -142,6 +142,25 @@ fn a_kill_in_the_final_write_leaves_no_half_finished_outputs() {
 }
 
 #[test]
+fn a_damaged_segment_makes_its_checkpoint_unusable_and_not_its_outputs_wrong() {
+    let config = r#"{"steps": 9}"#;
+    let place = Place::new();
+    let run = place.run("outputs").config(config).args("--every 1000steps");
+    run.term_at(Phase::Step, 3).expect_code(143);
+    run.term_at(Phase::Step, 6).expect_code(143);
+    let newest = place.names_with("outputs", ".seg").pop().unwrap();
+    let path = place.task("outputs").join(newest);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let ended = run.done();
+    assert_eq!(ended.resumed_from(), Some(3));
+    ended.says("does not match its hash");
+    place.finished("outputs").assert_equals(&undisturbed("outputs", config), "after a damaged segment");
+}
+
+#[test]
 fn links_in_the_output_folder_are_told_of_and_not_followed() {
     let place = Place::new();
     let input = place.path().join("input");

@@ -1,5 +1,7 @@
 //! Being stopped, from outside and by limits of its own.
 
+use std::fs;
+
 use rustix::process::Signal;
 
 use crate::support::{Phase, Place, undisturbed};
@@ -143,6 +145,15 @@ fn the_attempts_own_deadline_saves_and_exits_143() {
     assert!(safe > 0, "some steps were run before the deadline");
     let ended = place.record("sleeps").ended.unwrap();
     assert_eq!(ended.message, "the attempt's deadline");
+}
+
+#[test]
+fn a_deadline_that_leaves_no_time_for_any_step_is_a_mistake() {
+    let place = Place::new();
+    let run = place.run("stochastic").args("--attempt-deadline 5s");
+    run.clone().exits(2).says("leaves no time for any step").says("hint: give a longer --attempt-deadline");
+    assert_eq!(fs::read_dir(place.volume()).unwrap().count(), 0);
+    run.args("--grace 1s").done();
 }
 
 #[test]

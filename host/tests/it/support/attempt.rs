@@ -29,13 +29,14 @@ pub(crate) struct Run {
     arguments: Vec<OsString>,
     variables: Vec<(String, OsString)>,
     folder: PathBuf,
+    deaf: bool,
 }
 
 impl Run {
     /// Logs and sockets go to `folder`, in which the program also runs.
     pub(super) fn new(folder: &Path) -> Self {
         let variables = vec![("STEADFAST_CACHE".to_owned(), cache().into())];
-        Self { arguments: Vec::new(), variables, folder: folder.to_owned() }
+        Self { arguments: Vec::new(), variables, folder: folder.to_owned(), deaf: false }
     }
 
     pub(crate) fn arg(mut self, argument: impl Into<OsString>) -> Self {
@@ -72,6 +73,12 @@ impl Run {
             .env("STEADFAST_REHEARSAL", "1")
     }
 
+    /// All that it says meets a full disk.
+    pub(crate) fn deaf(mut self) -> Self {
+        self.deaf = true;
+        self
+    }
+
     /// Starts it, to be followed mark by mark.
     #[track_caller]
     pub(crate) fn start(&self) -> Attempt {
@@ -88,8 +95,14 @@ impl Run {
         }
         command.args(&self.arguments).env("STEADFAST_MARKS", &socket).current_dir(&self.folder).stdin(Stdio::null());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.stdout(File::create(log.with_extension("out")).unwrap());
-        command.stderr(File::create(log.with_extension("err")).unwrap());
+        for extension in ["out", "err"] {
+            File::create(log.with_extension(extension)).unwrap();
+        }
+        let stream = |extension| {
+            let path = if self.deaf { "/dev/full".into() } else { log.with_extension(extension) };
+            File::options().append(true).open(path).unwrap()
+        };
+        command.stdout(stream("out")).stderr(stream("err"));
         let child = command.spawn().unwrap();
         watch(Pid::from_child(&child), send);
         Attempt { child, events, waiting: None, ended: None, marks: Vec::new(), log, _listener: listener }
