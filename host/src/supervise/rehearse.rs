@@ -68,7 +68,8 @@ fn filed_under(spec: &RehearsalSpec) -> String {
 
 fn temporary(spec: &RehearsalSpec) -> Result<TempDir, RehearsalError> {
     let parent = spec.work.clone().unwrap_or_else(std::env::temp_dir);
-    let made = tempfile::Builder::new().prefix("steadfast-rehearsal-").tempdir_in(&parent);
+    let made = std::fs::create_dir_all(&parent)
+        .and_then(|()| tempfile::Builder::new().prefix("steadfast-rehearsal-").tempdir_in(&parent));
     made.map_err(|cause| RehearsalError::Files { operation: "create a folder in", path: parent, cause })
 }
 
