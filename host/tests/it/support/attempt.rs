@@ -342,7 +342,7 @@ impl Ended {
     }
 
     #[track_caller]
-    pub(crate) fn is_silent_about(self, text: &str) -> Self {
+    pub(crate) fn never_says(self, text: &str) -> Self {
         assert!(!self.stderr.contains(text), "`{text}` in\n{}", self.stderr);
         self
     }
