@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`format`] | bytes only: sections and metadata under hashes |
+//! | [`mod@format`] | bytes only: sections and metadata under hashes |
 //! | [`metadata`], [`names`] | what a checkpoint says about itself; what a file's name says |
 //! | [`volume`], [`faults`] | the only code that touches the checkpoint filesystem; its failures on request |
 //! | [`store`] | claim, load, save, prune, finish |

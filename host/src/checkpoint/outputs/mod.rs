@@ -12,7 +12,7 @@
 //! scratch folder ──assemble─► output-e0002-…/                                    (then the done record that names it)
 //! ```
 //!
-//! Symbolic links and special files are not kept: [`freeze`] names them, once, so that the log can warn of them.
+//! Symbolic links and special files are not kept: [`Tracker::freeze`] names them, once, so that the log can warn of them.
 
 mod assemble;
 mod freeze;
