@@ -11,6 +11,7 @@ fn every_exit_code_of_a_run_has_its_occasion() {
     let place = Place::new();
     let run = place.run("stochastic").config(STEPS);
     run.clone().args("--every nonsense").exits(2);
+    run.clone().args("--name ../elsewhere").exits(2);
     run.clone().args("--every 5steps").term_at(Phase::Step, 5).expect_code(143);
     place.run("stochastic").config(r#"{"steps": 13}"#).exits(70);
     run.faults("3:eio").exits(75);

@@ -101,6 +101,22 @@ fn a_step_that_waits_in_the_host_is_left_behind_at_the_end_of_the_grace_time() {
 }
 
 #[test]
+fn a_save_that_fails_while_stopping_is_tried_again() {
+    let config = r#"{"steps": 9}"#;
+    let base = Place::new();
+    base.run("stochastic").config(config).args("--every 1000steps").term_at(Phase::Step, 3).expect_code(143);
+    let run = |place: &Place| place.run("stochastic").config(config).args("--every 1000steps");
+    let (_, trace) = run(&base.copy()).trace();
+    let first = trace.iter().position(|(_, path)| path.contains(".stage-0001.seg")).unwrap() + 1;
+    for number in first..first + 16 {
+        let place = base.copy();
+        run(&place).faults(&format!("{number}:eio")).term_at(Phase::Step, 6).expect_code(143);
+        assert_eq!(place.usable("stochastic").last(), Some(&6), "EIO at operation {number}");
+        run(&place).done();
+    }
+}
+
+#[test]
 fn an_endless_call_of_any_kind_is_broken_off_when_stopped() {
     for (call, from) in [("start", None), ("restore", Some(2)), ("snapshot", Some(2))] {
         let place = Place::new();

@@ -25,6 +25,25 @@ fn two_pods_run_the_same_index_and_one_destroys_the_others_work() {
 }
 
 #[test]
+fn two_pods_run_the_same_index_and_neither_sees_the_other_when_it_begins() {
+    let whole = undisturbed("stochastic", STEPS);
+    for _ in 0..4 {
+        let place = Place::new();
+        let run = place.run("stochastic").config(STEPS).args("--every 1steps");
+        let (mut one, mut other) = (run.start(), run.start());
+        // They have looked around, and not yet claimed the task.
+        one.until(Phase::Compilation, 0);
+        other.until(Phase::Compilation, 0);
+        one.until(Phase::Step, 3);
+        let mut codes = [other.end().code, one.end().code];
+        codes.sort();
+        assert_eq!(codes, [Some(0), Some(76)]);
+        place.finished("stochastic").assert_equals(&whole, "the one that stays");
+        run.done().says("Already done");
+    }
+}
+
+#[test]
 fn two_pods_run_the_same_index_and_the_older_one_finishes_last() {
     let whole = undisturbed("stochastic", STEPS);
     let place = Place::new();

@@ -71,6 +71,39 @@ fn sigterm_during_start_up_compilation_evaluation_or_the_final_write_is_lost() {
 }
 
 #[test]
+fn stopped_or_killed_at_every_mark_of_its_life() {
+    let config = r#"{"steps": 4}"#;
+    let whole = undisturbed("stochastic", config);
+    let marks = Place::new().run("stochastic").config(config).args("--every 1steps").done().marks.len();
+    for (number, kill) in (1..=marks).flat_map(|number| [(number, false), (number, true)]) {
+        let place = Place::new();
+        let run = place.run("stochastic").config(config).args("--every 1steps --keep 1");
+        let mut attempt = run.start();
+        // Saves may be skipped, and then there are fewer marks: an attempt that is done already is done.
+        let came = (0..number).take_while(|_| attempt.next().is_some()).count();
+        if came < number {
+            attempt.end().expect_code(0);
+            continue;
+        }
+        let ended = if kill {
+            attempt.kill()
+        } else {
+            attempt.term();
+            attempt.end()
+        };
+        assert!(kill || matches!(ended.code, Some(0 | 143)), "at {:?}: {:?}", ended.marks.last(), ended.code);
+        assert_eq!(
+            place.usable("stochastic").len(),
+            place.checkpoints("stochastic").len(),
+            "at {:?}",
+            ended.marks.last()
+        );
+        run.done();
+        place.finished("stochastic").assert_equals(&whole, &format!("at {:?}, kill {kill}", ended.marks.last()));
+    }
+}
+
+#[test]
 fn sigterm_while_going_on_from_a_checkpoint_is_lost() {
     let whole = undisturbed("stochastic", STEPS);
     let base = Place::new();
