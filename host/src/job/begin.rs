@@ -76,7 +76,7 @@ fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> String {
 /// Tells what an attempt would begin with, for `--dry-run`. Writes nothing.
 pub(super) fn preview(
     context: &Context<'_>,
-    session: &Session,
+    session: &mut Session,
     plugin: &Plugin,
     job: &JobInfo,
 ) -> Result<(), RunError> {
@@ -136,7 +136,7 @@ fn now<'a>(spec: &'a JobSpec, scene: &'a Scene, plugin: &'a str, job: &JobInfo) 
 
 fn decide(
     context: &Context<'_>,
-    session: &Session,
+    session: &mut Session,
     history: &History,
     fingerprint: &str,
     now: Now<'_>,

@@ -139,7 +139,9 @@ impl RunError {
             Self::Claim(ClaimError::NoSuchStep { .. }) => ExitCode::Usage,
             Self::Claim(ClaimError::NoEpochLeft) => ExitCode::Refused,
             Self::Claim(ClaimError::Volume(error)) if is_read_only(error) => ExitCode::Usage,
-            Self::Load(LoadError::Unreadable { .. }) => ExitCode::Retry,
+            Self::Load(LoadError::Unreadable { .. } | LoadError::Vanished { .. } | LoadError::Store(_)) => {
+                ExitCode::Retry
+            }
             Self::Load(_)
             | Self::LostVolume { .. }
             | Self::OtherTaskCount { .. }

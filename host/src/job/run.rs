@@ -52,7 +52,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     let attempt = scene.attempt_number(&survey, &choice);
     let job = scene.job_info(spec, attempt);
     let request = scene.claim_request(spec, &survey);
-    let session = scene.store.prepare(survey, choice, &request)?;
+    let mut session = scene.store.prepare(survey, choice, &request)?;
 
     marks.at(Phase::Compilation, 0);
     // Claimed before the plugin is compiled, but not for a file that is none: an attempt that is killed from here on leaves a
@@ -71,7 +71,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
     let context = Context { spec, scene: &scene, stops, reporter, marks: &marks, watch: &watch, began };
     if spec.dry_run {
-        return begin::preview(&context, &session, &plugin, &job).map(|()| ExitCode::Done);
+        return begin::preview(&context, &mut session, &plugin, &job).map(|()| ExitCode::Done);
     }
     start_deadline(spec, stops, scene.placement.grace.time, began)?;
     let record = Arc::new(Mutex::new(begin::first_record(&session, &plugin, &job, &scene, spec)));

@@ -8,12 +8,13 @@
 //! | candidates, none of which proves itself | refused: the next attempt comes to the same answer |
 //! | an intact file of a newer format | refused: it is never passed over as damaged |
 //! | reading fails | try again later; a single file that failed so in three attempts is passed over, unmoved |
+//! | a candidate that is gone when it is opened | look again: the attempt before may still be saving, and prune; then try again later |
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Begun, History, Session};
+use super::{Begun, History, Session, StoreError};
 use crate::checkpoint::format::{FormatError, Reader, SectionKind};
 use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::names::{FileName, Tenure};
@@ -21,6 +22,9 @@ use crate::checkpoint::outputs::{self, Segments};
 
 /// An attempt in which a file could not be read for the third time passes it over.
 const READ_ATTEMPTS: usize = 3;
+
+/// A folder whose files vanish between listing and opening is looked at so often before the attempt gives up.
+const LOOKS: u32 = 3;
 
 /// A checkpoint that proved itself, with its content.
 #[derive(Debug)]
@@ -107,6 +111,15 @@ pub enum LoadError {
         #[source]
         cause: io::Error,
     },
+    /// It was listed and is gone: whoever removed it has published a newer one, which the listing does not show yet.
+    #[error("checkpoint `{name}` was removed before it could be read, and nothing newer is seen yet")]
+    Vanished {
+        /// The file's name.
+        name: String,
+    },
+    /// The volume could not be looked at.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 fn reasons(damaged: &[Damaged], passed_over: &[String], set_aside: usize) -> String {
@@ -132,6 +145,8 @@ enum Proof {
     Damaged(String),
     /// Of another lineage.
     NotOurs,
+    /// Listed, and not there.
+    Gone,
 }
 
 impl Session {
@@ -139,10 +154,39 @@ impl Session {
     ///
     /// `unreadable` receives the names of files that could not be read, for the attempt's record.
     pub fn load(
+        &mut self,
+        history: &History,
+        fingerprint: &str,
+        unreadable: &mut BTreeSet<String>,
+    ) -> Result<Decision, LoadError> {
+        let mut gone = None;
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let mut gone_now = None;
+            let decided = self.decide(history, fingerprint, unreadable, &mut gone_now);
+            let settled = gone_now.is_none();
+            gone = gone_now.or(gone);
+            if settled || looks == LOOKS {
+                return match (decided, gone) {
+                    // There was something, so this is not "nothing there".
+                    (Ok(Decision { loaded: None, .. }) | Err(LoadError::NoneUsable { .. }), Some(name)) => {
+                        Err(LoadError::Vanished { name })
+                    }
+                    (decided, _) => decided,
+                };
+            }
+            self.look_again()?;
+        }
+    }
+
+    /// Decides by one look. `gone` receives the name of a checkpoint that was listed and is not there.
+    fn decide(
         &self,
         history: &History,
         fingerprint: &str,
         unreadable: &mut BTreeSet<String>,
+        gone: &mut Option<String>,
     ) -> Result<Decision, LoadError> {
         let mut decision = Decision::default();
         for origin in self.candidates() {
@@ -157,6 +201,11 @@ impl Session {
                 }
                 Ok(Proof::Damaged(what)) => decision.damaged.push(Damaged { name: origin.name, what }),
                 Ok(Proof::NotOurs) => {}
+                // Nobody prunes what a lineage was begun from, and nothing can be newer.
+                Ok(Proof::Gone) if self.is_base(&origin.name) => {
+                    decision.damaged.push(Damaged { name: origin.name, what: "it is not there any more".into() });
+                }
+                Ok(Proof::Gone) => *gone = Some(origin.name),
                 Err(LoadError::Unreadable { name, .. }) if history.unreadable_before(&name) + 1 >= READ_ATTEMPTS => {
                     unreadable.insert(name.clone());
                     decision.passed_over.push(name);
@@ -206,6 +255,11 @@ impl Session {
         own.chain(base).chain(self.adopted().iter().cloned()).collect()
     }
 
+    /// Whether this is what `--from` named.
+    fn is_base(&self, name: &str) -> bool {
+        matches!(&self.claim().begun, Begun::From { checkpoint, .. } if checkpoint == name)
+    }
+
     fn prove(&self, origin: &Origin) -> Result<Proof, LoadError> {
         let path = origin.folder.join(&origin.name);
         let unreadable = |cause| LoadError::Unreadable { name: origin.name.clone(), cause };
@@ -220,8 +274,8 @@ impl Session {
 
         let file = match self.store().volume().open(&path) {
             Ok(file) => file,
-            // A listing may be stale, and another attempt may prune: what is gone is no candidate.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Proof::NotOurs),
+            // A listing may be stale, and the attempt before may still prune.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Proof::Gone),
             Err(error) => return Err(unreadable(error)),
         };
         let (metadata, sections) = match read(&*file) {

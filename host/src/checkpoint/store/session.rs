@@ -303,6 +303,13 @@ impl Session {
         self.claim_above()
     }
 
+    /// Lists the task's folder anew. Claims stay as they were seen first: those that came since are for [`look`](Self::look).
+    pub(super) fn look_again(&mut self) -> Result<(), StoreError> {
+        let entries = self.store.list(&self.store.folder())?.unwrap_or_default();
+        self.survey.names = entries.iter().filter_map(|(name, kind)| named(name, *kind)).collect();
+        Ok(())
+    }
+
     fn claim_above(&mut self) -> Result<Standing, StoreError> {
         let folder = self.store.folder();
         let highest = self.survey.claims.keys().map(|tenure| tenure.epoch).max().unwrap_or(self.tenure().epoch);

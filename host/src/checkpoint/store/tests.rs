@@ -99,11 +99,11 @@ fn save_with(session: &mut Session, step: u64, frozen: Frozen) -> Result<Saved, 
     session.save(Draft { metadata: metadata(step, frozen.manifest), sections, segment: frozen.segment }, &|_| {})
 }
 
-fn load(session: &Session) -> Result<Decision, LoadError> {
+fn load(session: &mut Session) -> Result<Decision, LoadError> {
     session.load(&History::default(), "same", &mut BTreeSet::new())
 }
 
-fn loaded_step(session: &Session) -> Option<u64> {
+fn loaded_step(session: &mut Session) -> Option<u64> {
     let loaded = load(session).unwrap().loaded;
     if let Some(loaded) = &loaded {
         let wanted = format!("state of step {}", loaded.metadata.next_step);
@@ -121,7 +121,7 @@ fn flip_a_bit(path: &Path) {
 
 #[test]
 fn an_empty_task_starts_at_step_0() {
-    assert_eq!(loaded_step(&Place::new().go_on()), None);
+    assert_eq!(loaded_step(&mut Place::new().go_on()), None);
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn the_next_attempt_goes_on_from_the_newest_checkpoint() {
     for step in [0, 9, 10] {
         save(&mut first, step).unwrap();
     }
-    let second = place.go_on();
+    let mut second = place.go_on();
     assert_eq!(second.lineage(), first.lineage());
     assert_eq!(second.tenure().epoch, 2);
-    assert_eq!(loaded_step(&second), Some(10));
+    assert_eq!(loaded_step(&mut second), Some(10));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn order_and_retention_are_numeric() {
     let mut session = place.go_on();
     for step in [9, 10, 9_999, 10_000, 999_999_999_999, 1_000_000_000_000] {
         save(&mut session, step).unwrap();
-        assert_eq!(loaded_step(&place.go_on()), Some(step));
+        assert_eq!(loaded_step(&mut place.go_on()), Some(step));
         // Those claims are newer than the session's own: it has to claim again to go on.
         session = place.go_on();
     }
@@ -179,14 +179,14 @@ fn a_damaged_checkpoint_is_passed_over_and_set_aside_afterwards() {
     let bad = save(&mut first, 2).unwrap().name;
     flip_a_bit(&place.task().join(&bad));
     let before = place.names();
-    let second = place.go_on();
-    let decision = load(&second).unwrap();
+    let mut second = place.go_on();
+    let decision = load(&mut second).unwrap();
     assert_eq!(decision.loaded.unwrap().metadata.next_step, 1);
     assert_eq!(decision.damaged.len(), 1);
     assert_eq!(place.names().len(), before.len() + 1, "deciding writes nothing but the claim");
     assert_eq!(second.settle(&decision.damaged), Vec::<String>::new());
     assert!(place.task().join(SET_ASIDE).join(&bad).exists());
-    assert_eq!(loaded_step(&place.go_on()), Some(1));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(1));
 }
 
 #[test]
@@ -196,14 +196,14 @@ fn candidates_of_which_none_is_usable_are_refused_again_and_again() {
     let bad = save(&mut first, 1).unwrap().name;
     flip_a_bit(&place.task().join(&bad));
     for _ in 0..2 {
-        assert!(matches!(load(&place.go_on()), Err(LoadError::NoneUsable { .. })));
+        assert!(matches!(load(&mut place.go_on()), Err(LoadError::NoneUsable { .. })));
         assert!(place.task().join(&bad).exists(), "nothing is moved");
     }
     // Also when an earlier attempt had set it aside.
     let aside = place.task().join(SET_ASIDE);
     fs::create_dir(&aside).unwrap();
     fs::rename(place.task().join(&bad), aside.join(&bad)).unwrap();
-    assert!(matches!(load(&place.go_on()), Err(LoadError::NoneUsable { set_aside: 1, .. })));
+    assert!(matches!(load(&mut place.go_on()), Err(LoadError::NoneUsable { set_aside: 1, .. })));
 }
 
 #[test]
@@ -212,12 +212,12 @@ fn a_damaged_checkpoint_of_step_0_holds_no_work() {
     let mut first = place.go_on();
     let bad = save(&mut first, 0).unwrap().name;
     flip_a_bit(&place.task().join(&bad));
-    let second = place.go_on();
-    let decision = load(&second).unwrap();
+    let mut second = place.go_on();
+    let decision = load(&mut second).unwrap();
     assert!(decision.loaded.is_none());
     assert_eq!(decision.damaged.len(), 1);
     second.settle(&decision.damaged);
-    assert_eq!(loaded_step(&place.go_on()), None, "set aside, it still holds none");
+    assert_eq!(loaded_step(&mut place.go_on()), None, "set aside, it still holds none");
 }
 
 #[test]
@@ -230,10 +230,10 @@ fn a_missing_output_segment_makes_its_checkpoint_unusable() {
     fs::write(scratch.output().join("lines"), "one\n").unwrap();
     let mut tracker = Tracker::new(scratch.output(), scratch.metrics(), first.tenure(), &Manifest::default());
     save_with(&mut first, 2, tracker.freeze().unwrap()).unwrap();
-    assert_eq!(loaded_step(&place.go_on()), Some(2));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(2));
     let segment = place.names().into_iter().find(|name| name.ends_with(".seg")).unwrap();
     fs::remove_file(place.task().join(segment)).unwrap();
-    assert_eq!(loaded_step(&place.go_on()), Some(1));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(1));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn the_older_of_two_attempts_is_fenced_and_harms_nothing() {
     assert!(matches!(old.look().unwrap(), Standing::Fenced(by) if by == new.tenure()));
     assert!(matches!(save(&mut old, 6), Err(SaveError::Fenced(_))));
     assert!(matches!(new.look().unwrap(), Standing::Alone));
-    assert_eq!(loaded_step(&place.go_on()), Some(3), "the higher epoch counts, whatever its step");
+    assert_eq!(loaded_step(&mut place.go_on()), Some(3), "the higher epoch counts, whatever its step");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn what_a_zombie_publishes_unseen_is_never_chosen() {
     fs::rename(place.task().join(&claim), &hidden).unwrap();
     save(&mut zombie, 900).unwrap();
     fs::rename(&hidden, place.task().join(&claim)).unwrap();
-    assert_eq!(loaded_step(&place.go_on()), Some(2));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(2));
 }
 
 #[test]
@@ -283,7 +283,38 @@ fn an_attempt_that_did_not_see_a_higher_older_claim_claims_above_it() {
     }
     assert!(matches!(session.look().unwrap(), Standing::Reclaimed(tenure) if tenure.epoch == 4));
     save(&mut session, 7).unwrap();
-    assert_eq!(loaded_step(&place.go_on()), Some(7));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(7));
+}
+
+#[test]
+fn what_the_attempt_before_prunes_meanwhile_is_not_nothing_there() {
+    let place = Place::new();
+    let mut old = place.session(Wish::GoOn, None, 1);
+    let first = save(&mut old, 5).unwrap().name;
+    let mut new = place.session(Wish::GoOn, None, 1);
+    // The older attempt does not see the claim yet: it saves, and removes what the newer one has listed.
+    let claim = FileName::Claim(new.tenure()).to_string();
+    let hidden = place.folder.path().join("hidden");
+    fs::rename(place.task().join(&claim), &hidden).unwrap();
+    save(&mut old, 6).unwrap();
+    fs::rename(&hidden, place.task().join(&claim)).unwrap();
+    assert!(!place.task().join(first).exists());
+    assert_eq!(loaded_step(&mut new), Some(6));
+
+    let mut next = place.go_on();
+    fs::remove_file(place.task().join(place.checkpoints().remove(0))).unwrap();
+    assert!(matches!(load(&mut next), Err(LoadError::Vanished { .. })), "nothing starts over while anything was seen");
+    assert_eq!(loaded_step(&mut place.go_on()), None);
+}
+
+#[test]
+fn what_a_lineage_was_begun_from_is_missed_and_not_started_over() {
+    let place = Place::new();
+    let mut first = place.go_on();
+    let base = save(&mut first, 5).unwrap().name;
+    let mut from = place.session(Wish::From(5), None, 2);
+    fs::remove_file(place.task().join(base)).unwrap();
+    assert!(matches!(load(&mut from), Err(LoadError::NoneUsable { .. })));
 }
 
 #[test]
@@ -292,14 +323,14 @@ fn fresh_begins_a_lineage_and_leaves_the_old_one() {
     let mut first = place.go_on();
     save(&mut first, 5).unwrap();
     let mut fresh = place.session(Wish::Fresh, Some("x"), 1);
-    assert_eq!(loaded_step(&fresh), None);
+    assert_eq!(loaded_step(&mut fresh), None);
     // It died before its first checkpoint; a retry of the same execution goes on in the lineage that the flag began.
     fresh = place.session(Wish::Fresh, Some("x"), 1);
     assert_eq!(fresh.lineage().epoch, 2);
-    assert_eq!(loaded_step(&fresh), None);
+    assert_eq!(loaded_step(&mut fresh), None);
     save(&mut fresh, 1).unwrap();
-    assert_eq!(loaded_step(&place.session(Wish::Fresh, Some("x"), 1)), Some(1));
-    assert_eq!(loaded_step(&place.go_on()), Some(1));
+    assert_eq!(loaded_step(&mut place.session(Wish::Fresh, Some("x"), 1)), Some(1));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(1));
     assert_eq!(place.checkpoints().len(), 2, "the old lineage's checkpoint stays");
 }
 
@@ -310,11 +341,11 @@ fn from_step_begins_a_lineage_at_that_checkpoint() {
     save(&mut first, 5).unwrap();
     save(&mut first, 6).unwrap();
     let mut from = place.session(Wish::From(5), None, 2);
-    assert_eq!(loaded_step(&from), Some(5));
-    assert_eq!(loaded_step(&place.go_on()), Some(5), "also when it died before its first checkpoint");
+    assert_eq!(loaded_step(&mut from), Some(5));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(5), "also when it died before its first checkpoint");
     from = place.go_on();
     save(&mut from, 8).unwrap();
-    assert_eq!(loaded_step(&place.go_on()), Some(8));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(8));
 
     let store = place.store();
     let request = ClaimRequest {
@@ -359,7 +390,7 @@ fn strange_files_are_nobodys_checkpoints() {
     let link = FileName::Checkpoint(Tenure { epoch: 8, nonce: 8 }, 8).to_string();
     std::os::unix::fs::symlink(task.join(place.checkpoints().remove(0)), task.join(link)).unwrap();
     fs::write(task.join("README"), "hello").unwrap();
-    assert_eq!(loaded_step(&place.go_on()), Some(1));
+    assert_eq!(loaded_step(&mut place.go_on()), Some(1));
 }
 
 #[test]
@@ -371,7 +402,7 @@ fn a_checkpoint_of_another_job_is_refused_and_not_passed_over() {
     fs::rename(place.folder.path().join("job"), &other).unwrap();
     fs::create_dir_all(place.task()).unwrap();
     fs::copy(other.join("task-00000-of-00001").join(&name), place.task().join(&name)).unwrap();
-    assert_eq!(loaded_step(&place.go_on()), Some(1), "the same job's is good");
+    assert_eq!(loaded_step(&mut place.go_on()), Some(1), "the same job's is good");
     let store = Store::new(
         Arc::new(Disk::new(place.folder.path())),
         &JobName::new("other").unwrap(),
@@ -387,8 +418,8 @@ fn a_checkpoint_of_another_job_is_refused_and_not_passed_over() {
         adopt: None,
         keep: NonZeroU32::MIN,
     };
-    let session = store.prepare(survey, choice, &request).unwrap();
-    assert!(matches!(load(&session), Err(LoadError::Foreign { .. })));
+    let mut session = store.prepare(survey, choice, &request).unwrap();
+    assert!(matches!(load(&mut session), Err(LoadError::Foreign { .. })));
 }
 
 #[test]
@@ -417,5 +448,5 @@ fn a_done_task_knows_its_outputs_and_holds_no_needless_segment() {
     let store = place.store();
     let (_, found) = store.choose(&store.survey().unwrap(), Wish::GoOn, None).unwrap();
     assert_eq!(found, Some(done));
-    assert_eq!(loaded_step(&place.go_on()), Some(2), "its last checkpoint still proves itself");
+    assert_eq!(loaded_step(&mut place.go_on()), Some(2), "its last checkpoint still proves itself");
 }
