@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::SpooledTempFile;
 
@@ -43,7 +43,8 @@ pub struct Tracker {
 struct Seen {
     inode: u64,
     bytes: u64,
-    modified: SystemTime,
+    /// When the inode changed last: unlike the time of modification, no guest can set it.
+    changed: SystemTime,
     trusted: bool,
     ranges: FileRanges,
 }
@@ -67,7 +68,7 @@ impl Tracker {
         let seen = |ranges: &FileRanges| Seen {
             inode: 0,
             bytes: ranges.bytes,
-            modified: SystemTime::UNIX_EPOCH,
+            changed: UNIX_EPOCH,
             trusted: false,
             ranges: ranges.clone(),
         };
@@ -85,7 +86,9 @@ impl Tracker {
     /// Copies what changed. The guest must not run meanwhile.
     pub fn freeze(&mut self) -> io::Result<Frozen> {
         let name = FileName::Segment(self.tenure, self.last_segment + 1);
-        let mut fresh = Fresh { segment: name.to_string(), spool: SpooledTempFile::new(SPOOL_BYTES), bytes: 0 };
+        // Beside the folder, on the same scratch space: the system's temporary folder may be memory.
+        let spool = SpooledTempFile::new_in(SPOOL_BYTES, self.output.parent().unwrap_or(&self.output));
+        let mut fresh = Fresh { segment: name.to_string(), spool, bytes: 0 };
         let found = walk(&self.output)?;
         let by_inode: BTreeMap<u64, &Seen> = self.seen.values().map(|seen| (seen.inode, seen)).collect();
 
@@ -121,13 +124,16 @@ impl Tracker {
         Ok(Frozen { manifest, segment, not_kept })
     }
 
-    /// Forgets what stands on a segment whose save failed, so that the next checkpoint publishes those bytes anew.
+    /// Forgets what is in a segment whose save failed, so that the next checkpoint publishes those bytes anew, and only those:
+    /// on a volume that is nearly full, whole files would not fit.
     pub fn distrust(&mut self, segment: &FileName) {
         let name = segment.to_string();
-        let stands_on_it = |seen: &Seen| seen.ranges.ranges.iter().any(|range| range.segment == name);
-        self.seen.retain(|_, seen| !stands_on_it(seen));
-        if self.metrics_seen.as_ref().is_some_and(stands_on_it) {
-            self.metrics_seen = None;
+        for seen in self.seen.values_mut().chain(&mut self.metrics_seen) {
+            for range in seen.ranges.ranges.iter_mut().filter(|range| range.segment == name) {
+                // No bytes have this hash.
+                range.hash.clear();
+                seen.trusted = false;
+            }
         }
     }
 }
@@ -158,10 +164,11 @@ fn look(path: &Path, before: Option<&Seen>, fresh: &mut Fresh) -> io::Result<See
     let looked = SystemTime::now();
     let file = File::open(path)?;
     let facts = file.metadata()?;
-    let modified = facts.modified()?;
+    let changed = UNIX_EPOCH
+        + Duration::new(u64::try_from(facts.ctime()).unwrap_or(0), u32::try_from(facts.ctime_nsec()).unwrap_or(0));
     if let Some(before) = before
         && before.trusted
-        && (before.inode, before.bytes, before.modified) == (facts.ino(), facts.len(), modified)
+        && (before.inode, before.bytes, before.changed) == (facts.ino(), facts.len(), changed)
     {
         return Ok(before.clone());
     }
@@ -187,8 +194,8 @@ fn look(path: &Path, before: Option<&Seen>, fresh: &mut Fresh) -> io::Result<See
         ranges.push(fresh.take(&buffer)?);
         at += buffer.len() as u64;
     }
-    let trusted = looked.duration_since(modified).is_ok_and(|age| age > RACY);
-    Ok(Seen { inode: facts.ino(), bytes: at, modified, trusted, ranges: FileRanges { bytes: at, ranges } })
+    let trusted = looked.duration_since(changed).is_ok_and(|age| age > RACY);
+    Ok(Seen { inode: facts.ino(), bytes: at, changed, trusted, ranges: FileRanges { bytes: at, ranges } })
 }
 
 fn is_shredded(file: &FileRanges) -> bool {
@@ -233,4 +240,77 @@ fn walk(root: &Path) -> io::Result<Found> {
     found.folders.sort();
     found.files.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+    use std::fs::FileTimes;
+    use std::io::Read;
+
+    use super::*;
+
+    struct Place {
+        folder: tempfile::TempDir,
+        tracker: Tracker,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let (output, metrics) = (folder.path().join("output"), folder.path().join("metrics.jsonl"));
+            fs::create_dir(&output).unwrap();
+            let tracker = Tracker::new(output, metrics, Tenure { epoch: 1, nonce: 1 }, &Manifest::default());
+            Self { folder, tracker }
+        }
+
+        fn file(&self) -> PathBuf {
+            self.folder.path().join("output/file")
+        }
+
+        /// What a checkpoint would publish.
+        fn published(&mut self) -> (Option<FileName>, Vec<u8>) {
+            let mut bytes = Vec::new();
+            let name = self.tracker.freeze().unwrap().segment.map(|(name, mut segment)| {
+                segment.read_to_end(&mut bytes).unwrap();
+                name
+            });
+            (name, bytes)
+        }
+    }
+
+    #[test]
+    fn a_failed_save_costs_its_own_bytes_again_and_no_others() {
+        let mut place = Place::new();
+        fs::write(place.file(), "first ").unwrap();
+        assert_eq!(place.published().1, b"first ");
+        fs::write(place.file(), "first second").unwrap();
+        let (name, bytes) = place.published();
+        assert_eq!(bytes, b"second");
+        place.tracker.distrust(&name.unwrap());
+        assert_eq!(place.published().1, b"second");
+        assert_eq!(place.published().0, None, "nothing changed");
+    }
+
+    #[test]
+    fn a_change_does_not_hide_behind_a_time_that_was_set_back() {
+        let mut place = Place::new();
+        fs::write(place.file(), "one").unwrap();
+        let before = fs::metadata(place.file()).unwrap();
+        place.published();
+        // As if the file had been written a while before it was looked at.
+        place.tracker.seen.values_mut().for_each(|seen| seen.trusted = true);
+        assert_eq!(place.published().0, None);
+        // The clock of a file system counts in ticks.
+        while {
+            let file = File::create(place.file()).unwrap();
+            (&file).write_all(b"two").unwrap();
+            file.set_times(FileTimes::new().set_modified(before.modified().unwrap())).unwrap();
+            let now = file.metadata().unwrap();
+            (now.ctime(), now.ctime_nsec()) == (before.ctime(), before.ctime_nsec())
+        } {}
+        assert_eq!(fs::metadata(place.file()).unwrap().modified().unwrap(), before.modified().unwrap());
+        assert_eq!(place.published().1, b"two");
+    }
 }
