@@ -15,7 +15,7 @@ use super::watch::{Watch, stop_code};
 use super::{ExitCode, RunError, opening};
 use crate::checkpoint::outputs;
 use crate::checkpoint::store::{AttemptRecord, DoneRecord, Ended, Session, Why};
-use crate::platform::{StopReason, StopRequests, process_environment};
+use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
 use crate::plugin::{Plugin, PluginError, Runtime, default_cache_folder};
 use crate::report::Reporter;
 
@@ -37,10 +37,12 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     let began = Instant::now();
     let marks = Marks::from_environment(stops);
     marks.at(Phase::StartUp, 0);
+    let placement = platform::detect(&process_environment, spec)?;
+    refuse_short_deadline(spec, &placement)?;
+    // Before anything that may take long, such as a digest of the input; and told of a stop before the log, which may be deaf.
+    let watch = Watch::start(stops, placement.grace.time, spec.step_timeout).map_err(RunError::Thread)?;
     stops.subscribe(|reason| tracing::info!(signal = reason.name, "Received {}", reason.name));
-    let scene = Scene::find(spec)?;
-    refuse_short_deadline(spec, &scene)?;
-    let watch = Watch::start(stops, scene.placement.grace.time, spec.step_timeout).map_err(RunError::Thread)?;
+    let scene = Scene::find(spec, placement)?;
 
     let survey = scene.survey(spec)?;
     scene.refuse_wrong_volume(spec, &survey)?;
@@ -191,8 +193,8 @@ fn stopped_early(stop: &StopReason) -> ExitCode {
 }
 
 /// An attempt that is stopped the grace time before its deadline needs a deadline beyond it to do anything at all.
-fn refuse_short_deadline(spec: &JobSpec, scene: &Scene) -> Result<(), RunError> {
-    let grace = scene.placement.grace.time;
+fn refuse_short_deadline(spec: &JobSpec, placement: &Placement) -> Result<(), RunError> {
+    let grace = placement.grace.time;
     match spec.attempt_deadline {
         Some(deadline) if deadline <= grace => Err(RunError::ShortDeadline { deadline, grace }),
         _ => Ok(()),

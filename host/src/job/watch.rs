@@ -1,9 +1,10 @@
 //! Keeps time while the guest runs: the end of the grace time, the limit of a step, a stall worth a warning.
 //!
-//! One thread, which waits for neither guest nor volume nor driver. When a stop is requested it lets the running step go on
+//! One thread, which waits for neither guest nor volume nor driver, nor for whoever reads the log. When a stop is requested it lets the running step go on
 //! for as long as the save that follows leaves room, then interrupts the guest; and shortly before the platform would send
 //! SIGKILL it ends the process itself, whatever hangs, so that the exit code is ours.
 
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -107,9 +108,13 @@ impl Watch {
                 && now >= end
             {
                 let code = state.stop.as_ref().map_or(ExitCode::Preempted, stop_code);
-                tracing::warn!(
-                    "The grace time is over before everything was written; the last verified checkpoint stands"
-                );
+                let told = tell(|| {
+                    tracing::warn!(
+                        "The grace time is over before everything was written; the last verified checkpoint stands"
+                    );
+                });
+                // Who reads the log has the margin's better part; SIGKILL comes after it.
+                let _ = told.recv_timeout(margin(self.0.grace) * 3 / 4);
                 signal_hook::low_level::exit(code.code().into());
             }
             self.judge(&mut state, now);
@@ -157,7 +162,8 @@ impl Watch {
         }
         if stall && !running.stall_told {
             running.stall_told = true;
-            tracing::warn!(seconds = age.as_secs(), "A step has been running for {} s", age.as_secs());
+            let seconds = age.as_secs();
+            drop(tell(move || tracing::warn!(seconds, "A step has been running for {seconds} s")));
         }
     }
 
@@ -172,8 +178,35 @@ impl Watch {
     }
 }
 
+/// Logs from a thread of its own: a log that nobody reads may be full, and this thread waits for nothing. The answer comes, or
+/// ends, when it was said.
+fn tell(what: impl FnOnce() + Send + 'static) -> Receiver<()> {
+    let (said, heard) = channel();
+    let say = move || {
+        what();
+        let _ = said.send(());
+    };
+    // Where not even a thread can be had, the line is what matters least.
+    let _ = thread::Builder::new().name("tell".into()).spawn(say);
+    heard
+}
+
 /// The exit code that a stop ends with.
 #[must_use]
 pub fn stop_code(stop: &StopReason) -> ExitCode {
     if stop.from_keyboard { ExitCode::Keyboard } else { ExitCode::Preempted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_nobody_reads_holds_nobody_up() {
+        let (read, stuck) = channel::<()>();
+        let told = tell(move || drop(stuck.recv()));
+        assert!(told.try_recv().is_err());
+        drop(read);
+        assert_eq!(told.recv(), Ok(()));
+    }
 }
