@@ -71,16 +71,16 @@ pub enum Choice {
 }
 
 /// Decides from the newest lineage's newest claim. A flag begins a lineage once an execution: a retry within the execution
-/// carries the same flag, and must go on in the lineage that the flag began.
+/// carries the same flag, and must go on in the lineage that the flag began. `done_before`: another execution has done it.
 #[must_use]
-pub fn choose(newest: Option<&Claim>, done: bool, wish: Wish, execution: Option<&str>) -> Choice {
+pub fn choose(newest: Option<&Claim>, done_before: bool, wish: Wish, execution: Option<&str>) -> Choice {
     let Some(newest) = newest else { return Choice::Begin };
     let begun_here = execution.is_some() && newest.begun_in.as_deref() == execution;
     let begin = match wish {
         Wish::GoOn => false,
         Wish::Fresh => !(begun_here && newest.begun == Begun::Fresh),
         Wish::From(step) => !(begun_here && matches!(newest.begun, Begun::From { step: same, .. } if same == step)),
-        Wish::RestartIfDone => done && !begun_here,
+        Wish::RestartIfDone => done_before && !begun_here,
     };
     if begin { Choice::Begin } else { Choice::GoOn(newest.clone()) }
 }

@@ -126,7 +126,12 @@ impl Store {
             Some(lineage) => self.done(survey, lineage)?,
             None => None,
         };
-        let choice = super::claim::choose(survey.newest(), done.is_some(), wish, execution);
+        let by_this_execution = |done: &DoneRecord| match survey.claims.get(&done.tenure) {
+            Some(Some(claim)) => execution.is_some() && claim.execution.as_deref() == execution,
+            _ => false,
+        };
+        let done_before = done.as_ref().is_some_and(|done| !by_this_execution(done));
+        let choice = super::claim::choose(survey.newest(), done_before, wish, execution);
         let done = done.filter(|_| choice != Choice::Begin);
         Ok((choice, done))
     }

@@ -335,6 +335,22 @@ fn fresh_begins_a_lineage_and_leaves_the_old_one() {
 }
 
 #[test]
+fn restart_does_not_do_again_what_this_execution_has_done() {
+    let place = Place::new();
+    place.session(Wish::RestartIfDone, Some("monday"), 2);
+    // Begun by another execution, which did not come to the end; this one finishes it, and dies before it can say so.
+    let mut session = place.session(Wish::RestartIfDone, Some("tuesday"), 2);
+    save(&mut session, 1).unwrap();
+    let parent = tempfile::tempdir().unwrap();
+    let scratch = Scratch::make(parent.path()).unwrap();
+    session.finish(&metadata(1, Manifest::default()), &scratch.output(), &scratch.metrics()).unwrap();
+    let survey = place.store().survey().unwrap();
+    let choice = |execution| place.store().choose(&survey, Wish::RestartIfDone, Some(execution)).unwrap();
+    assert!(matches!(choice("tuesday"), (Choice::GoOn(_), Some(_))));
+    assert!(matches!(choice("wednesday"), (Choice::Begin, None)));
+}
+
+#[test]
 fn from_step_begins_a_lineage_at_that_checkpoint() {
     let place = Place::new();
     let mut first = place.go_on();
