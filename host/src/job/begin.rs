@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::changes::{self, Change, Now};
 use super::events::Events;
 use super::marks::Phase;
@@ -206,6 +208,10 @@ fn bring_up(
 ) -> Result<Beginning, RunError> {
     let parent = Scene::scratch(context.spec);
     let scratch_failed = |cause| RunError::Scratch { path: parent.clone(), cause };
+    let random = match &loaded {
+        Some(loaded) => random_position(&loaded.origin.name, &loaded.metadata.random)?,
+        None => RandomPosition::default(),
+    };
     let mut scratch = Scratch::make(&parent).map_err(scratch_failed)?;
     if let Some(loaded) = &loaded {
         rebuild(context, loaded, &scratch)?;
@@ -233,7 +239,7 @@ fn bring_up(
     let from_checkpoint = loaded.is_some();
     let started = match loaded {
         None => start(context, &mut guest, job),
-        Some(loaded) => restore(context, &mut guest, job, loaded),
+        Some(loaded) => restore(context, &mut guest, job, loaded, random),
     };
     let Started { buffers, progress, elapsed_ms, state_bytes } = match started {
         Ok(started) => started,
@@ -290,6 +296,7 @@ fn restore(
     guest: &mut Guest,
     job: &JobInfo,
     loaded: Loaded,
+    random: RandomPosition,
 ) -> Result<Started, (Call, CallError)> {
     let Loaded { metadata, sections, .. } = loaded;
     let state_bytes = sections.iter().map(|section| section.bytes.len() as u64).sum();
@@ -298,9 +305,14 @@ fn restore(
     let restored = context.watch.during(Call::Restore, || guest.restore(job, &context.spec.config, state));
     let buffers = restored.map_err(|error| (Call::Restore, error))?;
     // After `restore`, which may have used random bytes itself: the next step sees what it would have seen uninterrupted.
-    let position: RandomPosition = serde_json::from_value(metadata.random).unwrap_or_default();
-    guest.set_random_position(position);
+    guest.set_random_position(random);
     Ok(Started { buffers, progress: metadata.progress, elapsed_ms: metadata.elapsed_ms, state_bytes })
+}
+
+/// Where the checkpoint says that the random streams were. One that cannot be understood is no position: beginning at the seed
+/// again would change results without a word.
+fn random_position(checkpoint: &str, random: &serde_json::Value) -> Result<RandomPosition, RunError> {
+    RandomPosition::deserialize(random).map_err(|cause| RunError::Random { checkpoint: checkpoint.to_owned(), cause })
 }
 
 fn rebuild(context: &Context<'_>, loaded: &Loaded, scratch: &Scratch) -> Result<(), RunError> {
@@ -310,4 +322,19 @@ fn rebuild(context: &Context<'_>, loaded: &Loaded, scratch: &Scratch) -> Result<
         let cause = std::io::Error::other(error.to_string());
         RunError::Load(LoadError::Unreadable { name: loaded.origin.name.clone(), cause })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_that_does_not_say_where_its_random_numbers_were_is_refused() {
+        let said = serde_json::json!({"secure": {"words": 7}, "insecure": {"words": 0}});
+        assert!(random_position("c", &said).is_ok_and(|position| position.secure.words == 7));
+        for unclear in [serde_json::Value::Null, serde_json::json!({}), serde_json::json!({"secure": 7})] {
+            let refusal = random_position("c", &unclear).err().map(|error| error.exit_code());
+            assert_eq!(refusal, Some(super::super::ExitCode::Refused));
+        }
+    }
 }

@@ -74,6 +74,15 @@ pub enum RunError {
         /// The differences.
         changes: Vec<Change>,
     },
+    /// The checkpoint does not say, in words that this program knows, where the generator of random bytes was.
+    #[error("checkpoint `{checkpoint}` does not say where its random numbers were: {cause}")]
+    Random {
+        /// The checkpoint.
+        checkpoint: String,
+        /// What is not understood.
+        #[source]
+        cause: serde_json::Error,
+    },
     /// The task is done, and `--if-done fail` was given.
     #[error("the task is already done: {0}")]
     AlreadyDone(String),
@@ -146,6 +155,7 @@ impl RunError {
             | Self::LostVolume { .. }
             | Self::OtherTaskCount { .. }
             | Self::Changed { .. }
+            | Self::Random { .. }
             | Self::AlreadyDone(_) => ExitCode::Refused,
             Self::Hopeless(_) | Self::Guest { hopeless: Some(_), .. } => ExitCode::Hopeless,
             Self::Guest { cause: CallError::Guest(GuestError::Invalid(_)), .. } => ExitCode::Hopeless,
