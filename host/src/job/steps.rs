@@ -148,7 +148,8 @@ impl Steps<'_> {
             Step::Done(line) => Ok(Some(line)),
             Step::More { done, total } => {
                 self.running.progress = Progress { done, total };
-                let note = self.saved_step.map_or(String::new(), |step| format!("last checkpoint at step {step}"));
+                let safe = record(self.shared).safe_step;
+                let note = safe.map_or(String::new(), |step| format!("last verified checkpoint at step {step}"));
                 self.bar.update(done, total, &note);
                 Ok(None)
             }
@@ -216,7 +217,8 @@ impl Steps<'_> {
 
     fn save_if_due(&mut self) -> Result<(), RunError> {
         let step = self.running.next_step;
-        let asked = self.context.stops.take_checkpoint_request();
+        // A checkpoint that was asked for is not skipped: it waits for the one that is being saved.
+        let asked = !self.saver.is_busy() && self.context.stops.take_checkpoint_request();
         let first = self.saved_step.is_none() && step == 0 && self.failures == 0;
         if !(asked || first || self.pace.is_due(step)) {
             return Ok(());
