@@ -69,7 +69,7 @@ impl Scene {
         // An accepted attempt that died before its first checkpoint has left a claim and no work.
         let no_work_yet = survey.checkpoints().next().is_none() && survey.set_aside.is_empty();
         let begun_so = survey.newest().is_none_or(|claim| claim.begun == Begun::First);
-        match survey.other_counts.first() {
+        match survey.other_counts.last() {
             Some(other) if no_work_yet && begun_so && !spec.accept_changed.contains(&Changeable::TaskCount) => {
                 Err(RunError::OtherTaskCount { other: *other, now: task.count })
             }
