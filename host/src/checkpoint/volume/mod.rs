@@ -5,7 +5,7 @@
 //!
 //! A file comes into being in one of three ways, each a function that leaves out no part of *write, sync, close and check,
 //! sync the folder*: [`publish`] under a name that is final from then on, [`publish_new`] directly under its name, for
-//! claims, and [`replace`] for the one record that may change. Data is sure only after `close` succeeded: a bucket mount
+//! claims, and [`replace`] for the one record that may change (and a component, which is what its name says). Data is sure only after `close` succeeded: a bucket mount
 //! uploads there.
 //!
 //! **What this deliberately does not do.** No locks, no modification times, no order of listings: none of them can be relied

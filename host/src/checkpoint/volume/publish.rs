@@ -20,7 +20,8 @@ pub fn publish<T>(
     publish_by(volume, stage, target, write, |from, to| volume.rename(from, to))
 }
 
-/// Like [`publish`], in place of what has the name. Only for the record that its owner may change.
+/// Like [`publish`], in place of what has the name. Only for the record that its owner may change, and for a component, whose
+/// name is its digest.
 pub fn replace<T>(
     volume: &dyn Volume,
     stage: &Path,
