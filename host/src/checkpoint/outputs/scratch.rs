@@ -25,8 +25,11 @@ impl Scratch {
         fs::create_dir_all(parent)?;
         sweep(parent);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-        let lock = File::create_new(folder.path().join(LOCK))?;
+        // Locked before it has its name, so that no other attempt ever finds it free.
+        let unnamed = folder.path().join("new");
+        let lock = File::create_new(&unnamed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        fs::rename(unnamed, folder.path().join(LOCK))?;
         let scratch = Self { folder, _lock: lock, metrics: None };
         fs::create_dir(scratch.output())?;
         Ok(scratch)
@@ -66,10 +69,31 @@ impl Scratch {
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
-        // A folder whose lock cannot be opened may just be being made: it is left alone.
+        // A folder that has no lock yet is just being made: it is left alone.
         let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+    use super::*;
+
+    #[test]
+    fn what_dead_attempts_left_goes_and_what_others_use_or_make_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let [dead, begun] = ["dead", "begun"].map(|name| parent.path().join(format!("{PREFIX}{name}")));
+        for folder in [&dead, &begun] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(dead.join(LOCK), "").unwrap();
+        let living = Scratch::make(parent.path()).unwrap();
+        let another = Scratch::make(parent.path()).unwrap();
+        assert!(!dead.exists() && begun.exists());
+        assert!(living.output().is_dir() && another.output().is_dir());
     }
 }
