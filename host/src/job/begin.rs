@@ -1,6 +1,7 @@
 //! From the claim to a guest that is ready for its next step: decide which checkpoint counts, tidy up, restore.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -14,8 +15,9 @@ use super::scene::Scene;
 use super::spec::JobSpec;
 use super::steps::{Finished, Running, guest_failed, keep_metrics};
 use super::{RunError, opening};
+use crate::checkpoint::format::FormatError;
 use crate::checkpoint::metadata::{Metadata, Progress};
-use crate::checkpoint::outputs::{self, Scratch, Segments, Tracker};
+use crate::checkpoint::outputs::{self, RebuildError, Scratch, Segments, Tracker};
 use crate::checkpoint::store::{AttemptRecord, Call, Decision, History, LoadError, Loaded, SaveFigures, Session};
 use crate::platform::StopReason;
 use crate::plugin::{
@@ -318,9 +320,14 @@ fn random_position(checkpoint: &str, random: &serde_json::Value) -> Result<Rando
 fn rebuild(context: &Context<'_>, loaded: &Loaded, scratch: &Scratch) -> Result<(), RunError> {
     let volume = context.scene.store.volume();
     let mut segments = Segments::new(&**volume, loaded.origin.folder.clone());
+    let name = loaded.origin.name.clone();
     outputs::rebuild(&loaded.metadata.outputs, &mut segments, &scratch.output(), &scratch.metrics()).map_err(|error| {
-        let cause = std::io::Error::other(error.to_string());
-        RunError::Load(LoadError::Unreadable { name: loaded.origin.name.clone(), cause })
+        match error {
+            RebuildError::Scratch { path, cause } => RunError::Scratch { path, cause },
+            RebuildError::Segment(FormatError::Io(cause)) => LoadError::Unreadable { name, cause }.into(),
+            // It was whole when the checkpoint was chosen.
+            RebuildError::Segment(damage) => LoadError::Unreadable { name, cause: io::Error::other(damage) }.into(),
+        }
     })
 }
 

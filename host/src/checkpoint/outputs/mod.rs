@@ -26,8 +26,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use assemble::copy_to_volume;
 pub use assemble::{Assembled, AssembledFile, ExportError, assemble, export};
 pub use freeze::{Frozen, Tracker};
-pub use rebuild::{Segments, copy_ranges, rebuild, verify, verify_segment};
-
+pub use rebuild::{RebuildError, Segments, copy_ranges, rebuild, verify, verify_segment};
 pub use scratch::Scratch;
 
 use super::names::FileName;

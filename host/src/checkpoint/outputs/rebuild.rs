@@ -58,30 +58,59 @@ pub fn verify_segment(manifest: &Manifest, segment: &str, segments: &mut Segment
     ranges.into_iter().try_for_each(|range| segments.read(range, &mut buffer))
 }
 
+/// Why the output folder could not be made as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RebuildError {
+    /// A segment cannot be read, or does not prove itself.
+    #[error(transparent)]
+    Segment(#[from] FormatError),
+    /// Scratch space cannot be written.
+    #[error("cannot write `{}`: {cause}", path.display())]
+    Scratch {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl RebuildError {
+    fn at(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        move |cause| Self::Scratch { path: path.to_owned(), cause }
+    }
+}
+
 /// Fills the empty folder `output`, and `metrics` if the manifest has any.
 pub fn rebuild(
     manifest: &Manifest,
     segments: &mut Segments<'_>,
     output: &Path,
     metrics: &Path,
-) -> Result<(), FormatError> {
+) -> Result<(), RebuildError> {
     for folder in &manifest.folders {
-        fs::create_dir_all(output.join(folder)).map_err(FormatError::Io)?;
+        let folder = output.join(folder);
+        fs::create_dir_all(&folder).map_err(RebuildError::at(&folder))?;
     }
     for (path, ranges) in &manifest.files {
         let path = output.join(path);
         // Folders are listed, but a manifest that lacks one must not make a file impossible.
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(FormatError::Io)?;
+            fs::create_dir_all(folder).map_err(RebuildError::at(folder))?;
         }
         fill(&path, ranges, segments)?;
     }
     manifest.metrics.as_ref().map_or(Ok(()), |ranges| fill(metrics, ranges, segments))
 }
 
-fn fill(path: &Path, ranges: &FileRanges, segments: &mut Segments<'_>) -> Result<(), FormatError> {
-    let mut file = File::create_new(path).map_err(FormatError::Io)?;
-    copy_ranges(ranges, segments, &mut file)
+fn fill(path: &Path, file: &FileRanges, segments: &mut Segments<'_>) -> Result<(), RebuildError> {
+    let mut out = File::create_new(path).map_err(RebuildError::at(path))?;
+    let mut buffer = Vec::new();
+    for range in &file.ranges {
+        segments.read(range, &mut buffer)?;
+        out.write_all(&buffer).map_err(RebuildError::at(path))?;
+    }
+    Ok(())
 }
 
 /// Copies the bytes of one file, each range checked against its hash.
@@ -92,4 +121,29 @@ pub fn copy_ranges(file: &FileRanges, segments: &mut Segments<'_>, out: &mut dyn
         out.write_all(&buffer).map_err(FormatError::Io)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+    use super::*;
+    use crate::checkpoint::volume::Disk;
+
+    #[test]
+    fn scratch_space_that_fails_is_told_apart_from_a_volume_that_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let (output, metrics) = (folder.path().join("output"), folder.path().join("metrics"));
+        fs::create_dir(&output).unwrap();
+        let range = Range { segment: "e0001-00000001-0001.seg".into(), offset: 0, bytes: 1, hash: String::new() };
+        let file = FileRanges { bytes: 1, ranges: vec![range] };
+        let manifest = Manifest { files: [("file".to_owned(), file)].into(), ..Manifest::default() };
+        let volume = Disk::new(folder.path());
+        let again = || rebuild(&manifest, &mut Segments::new(&volume, PathBuf::new()), &output, &metrics);
+        assert!(matches!(again(), Err(RebuildError::Segment(_))));
+        assert!(
+            matches!(again(), Err(RebuildError::Scratch { path, .. }) if path == output.join("file")),
+            "it is there"
+        );
+    }
 }
