@@ -18,6 +18,8 @@ pub struct Pace {
     last_step: u64,
     last_time: Instant,
     state_bytes: u64,
+    /// What the guest waited for its state, the last time.
+    freezing: Duration,
     measured: Option<(u64, Duration)>,
     step_times: Vec<Duration>,
     steps: u64,
@@ -32,6 +34,7 @@ impl Pace {
             last_step: next_step,
             last_time: Instant::now(),
             state_bytes,
+            freezing: Duration::ZERO,
             measured: None,
             step_times: Vec::with_capacity(STEP_TIMES),
             steps: 0,
@@ -53,9 +56,10 @@ impl Pace {
         self.last_time = Instant::now();
     }
 
-    /// The state was frozen, this large.
-    pub fn froze(&mut self, state_bytes: u64) {
+    /// The state was frozen, this large, in this time.
+    pub fn froze(&mut self, state_bytes: u64, took: Duration) {
         self.state_bytes = state_bytes;
+        self.freezing = took;
     }
 
     /// A save of `bytes` of state took this long.
@@ -90,7 +94,7 @@ impl Pace {
         self.steps.is_power_of_two() || self.steps.is_multiple_of(STEP_TIMES as u64)
     }
 
-    /// What a save of the state is predicted to take, with a fifth to spare.
+    /// What freezing and saving the state is predicted to take, with a fifth to spare.
     #[must_use]
     pub fn predicted_save(&self) -> Duration {
         let predicted = match self.measured {
@@ -100,7 +104,7 @@ impl Pace {
             Some((_, took)) => took,
             None => ASSUMED_LEAST + Duration::from_secs_f64(self.state_bytes as f64 / ASSUMED_BYTES_PER_SECOND),
         };
-        predicted.mul_f64(1.2)
+        (self.freezing + predicted).mul_f64(1.2)
     }
 }
 
@@ -136,10 +140,12 @@ mod tests {
         let mut pace = Pace::new(Every::Steps(5), 0, 1_000);
         pace.saved(1_000, Duration::from_secs(1));
         let before = pace.predicted_save();
-        pace.froze(4_000);
+        pace.froze(4_000, Duration::ZERO);
         assert!(pace.predicted_save() > before * 3);
-        pace.froze(10);
+        pace.froze(10, Duration::ZERO);
         assert_eq!(pace.predicted_save(), before, "a smaller one is not trusted to be faster");
+        pace.froze(10, Duration::from_secs(1));
+        assert_eq!(pace.predicted_save(), before * 2, "the guest's own part counts");
     }
 
     #[test]

@@ -66,8 +66,17 @@ pub(super) fn run(
     let pace = Pace::new(context.spec.every, running.next_step, running.state_bytes);
     // Step 0 is saved too: from then on the task is known to the volume with its outputs.
     let saved_step = running.from_checkpoint.then_some(running.next_step);
-    let mut steps =
-        Steps { context, running, saver, pace, shared, saved_step, failures: 0, bar: context.reporter.progress() };
+    let mut steps = Steps {
+        context,
+        running,
+        saver,
+        pace,
+        shared,
+        saved_step,
+        failures: 0,
+        bar: context.reporter.progress(),
+        long_steps_told: false,
+    };
     let end = match steps.go() {
         // A stop is no failure of the guest, in whichever call it came.
         Err(RunError::Guest { call, cause: CallError::Interrupted(Interruption::GraceEnds), .. })
@@ -109,6 +118,8 @@ struct Steps<'a> {
     /// Saves that failed in a row.
     failures: u32,
     bar: Bar,
+    /// That steps are too long for the grace time is said once.
+    long_steps_told: bool,
 }
 
 impl Steps<'_> {
@@ -254,8 +265,9 @@ impl Steps<'_> {
             tracing::warn!("`/output/{name}` is no ordinary file and will not be kept");
         }
         let metadata = self.metadata(&snapshot, &frozen.manifest, finished);
-        self.pace.froze(size(&snapshot));
-        record(self.shared).saves.waited_ms += u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let waited = began.elapsed();
+        self.pace.froze(size(&snapshot), waited);
+        record(self.shared).saves.waited_ms += u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         self.saver.save(Parcel { metadata: metadata.clone(), snapshot, frozen })?;
         self.saved_step = Some(step);
         Ok(metadata)
@@ -371,10 +383,11 @@ impl Steps<'_> {
         self.warn_of_long_steps(usual, reserve);
     }
 
-    fn warn_of_long_steps(&self, usual: Option<Duration>, reserve: Duration) {
+    fn warn_of_long_steps(&mut self, usual: Option<Duration>, reserve: Duration) {
         let grace = self.context.scene.placement.grace.time;
         let room = grace.saturating_sub(margin(grace) + reserve);
-        if let Some(usual) = usual.filter(|usual| *usual > room) {
+        if let Some(usual) = usual.filter(|usual| *usual > room && !self.long_steps_told) {
+            self.long_steps_told = true;
             tracing::warn!(
                 "Steps take {} (95th percentile), and a stop leaves them {}: a preemption will lose the step that is running",
                 in_words(usual),
