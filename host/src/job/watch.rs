@@ -85,7 +85,14 @@ impl Watch {
 
     /// Runs a call of the guest under watch.
     pub fn during<T>(&self, call: Call, run: impl FnOnce() -> T) -> T {
-        self.lock().call = Some(Running { call, since: Instant::now(), interrupted: false, stall_told: false });
+        {
+            let mut state = self.lock();
+            state.call = Some(Running { call, since: Instant::now(), interrupted: false, stall_told: false });
+            // The watching thread does not know yet when this call has to end.
+            if state.stop.is_some() {
+                self.0.changed.notify_all();
+            }
+        }
         let answer = run();
         let mut state = self.lock();
         let interrupted = state.call.take().is_some_and(|running| running.interrupted);
