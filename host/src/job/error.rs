@@ -224,7 +224,14 @@ impl RunError {
 
 fn plugin_code(error: &PluginError) -> ExitCode {
     match error {
-        PluginError::Read { .. } => ExitCode::Usage,
+        PluginError::Read { source, .. } => match source.kind() {
+            // What a network file system says now and then, and not what a wrong path says.
+            io::ErrorKind::StaleNetworkFileHandle | io::ErrorKind::TimedOut | io::ErrorKind::NotConnected => {
+                ExitCode::Retry
+            }
+            _ if source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => ExitCode::Retry,
+            _ => ExitCode::Usage,
+        },
         PluginError::NotAComponent { .. }
         | PluginError::World { .. }
         | PluginError::Compile { .. }
@@ -272,5 +279,25 @@ pub(super) fn in_words(time: Duration) -> String {
         ms @ 0..1_000 => format!("{ms} ms"),
         ms @ 1_000..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         _ => humantime::format_duration(Duration::from_secs(time.as_secs())).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_on_a_failing_file_system_is_tried_again_and_a_wrong_path_is_not() {
+        use rustix::io::Errno;
+        let code = |errno: Errno| {
+            let source = io::Error::from_raw_os_error(errno.raw_os_error());
+            RunError::Plugin(PluginError::Read { path: "p.wasm".into(), source }).exit_code()
+        };
+        for errno in [Errno::IO, Errno::STALE, Errno::TIMEDOUT, Errno::NOTCONN] {
+            assert_eq!(code(errno), ExitCode::Retry, "{errno}");
+        }
+        for errno in [Errno::NOENT, Errno::ACCESS, Errno::ISDIR, Errno::NOTDIR] {
+            assert_eq!(code(errno), ExitCode::Usage, "{errno}");
+        }
     }
 }
