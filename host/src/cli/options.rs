@@ -104,7 +104,7 @@ pub(super) struct RunOptions {
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) memory_limit: Option<Size>,
 
-    /// End the attempt when a step takes longer [default: only warn of a stall]
+    /// End the attempt when a step, or another call of the plugin, takes longer [default: only warn of a stall]
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) step_timeout: Option<Time>,

@@ -41,7 +41,7 @@ pub struct JobSpec {
     pub grace: Option<Duration>,
     /// Bytes that the guest's memories and tables may have together.
     pub memory_limit: u64,
-    /// A step that takes longer ends the attempt; without it a stall is only warned of.
+    /// A step, or another call of the guest, that takes longer ends the attempt; without it a stall is only warned of.
     pub step_timeout: Option<Duration>,
     /// Checkpoint and exit 143 after this time, before the platform's own timeout.
     pub attempt_deadline: Option<Duration>,
