@@ -146,7 +146,7 @@ impl Task {
         let survey = store.survey()?;
         let lineage = survey.lineage();
         let (attempts, done) = match lineage {
-            Some(lineage) => (store.history(&survey, lineage)?.records().to_vec(), store.done(&survey, lineage)?),
+            Some(lineage) => (store.history(&survey, lineage).records().to_vec(), store.done(&survey, lineage)?),
             None => Default::default(),
         };
         let folder = volume.join(store.folder());

@@ -78,7 +78,7 @@ pub(super) struct RunOptions {
     #[serde(deserialize_with = "whole_number")]
     pub(super) from: Option<u64>,
 
-    /// Go on although these changed since the checkpoint
+    /// Go on although these changed since the checkpoint (`config` includes the seed)
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', help_heading = "Checkpoints")]
     pub(super) accept_changed: Vec<Changeable>,
 

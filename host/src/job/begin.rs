@@ -84,7 +84,7 @@ pub(super) fn preview(
     plugin: &Plugin,
     job: &JobInfo,
 ) -> Result<(), RunError> {
-    let history = context.scene.store.history(session.survey(), session.lineage())?;
+    let history = context.scene.store.history(session.survey(), session.lineage());
     let fingerprint = fingerprint(plugin, context.scene, context.spec);
     let now = now(context.spec, context.scene, plugin.digest(), job);
     let decision = decide(context, session, &history, &fingerprint, now, &mut BTreeSet::new())?;
@@ -102,7 +102,7 @@ pub(super) fn begin(
     shared: &SharedRecord,
 ) -> Result<Beginning, RunError> {
     let scene = context.scene;
-    let history = scene.store.history(session.survey(), session.lineage())?;
+    let history = scene.store.history(session.survey(), session.lineage());
     let fingerprint = record(shared).fingerprint.clone();
     if let Some(why) = history.hopeless(&fingerprint, context.spec.max_stalled.get()) {
         return Err(RunError::Hopeless(why));

@@ -61,20 +61,24 @@ impl Store {
         Ok(claim.filter(|claim| claim.tenure == tenure))
     }
 
-    /// The attempt records of a lineage.
-    pub fn history(&self, survey: &Survey, lineage: Tenure) -> Result<History, StoreError> {
+    /// The attempt records of a lineage. They carry no correctness: one that cannot be read is an attempt about which nothing
+    /// is known, and must not stop the job for ever.
+    #[must_use]
+    pub fn history(&self, survey: &Survey, lineage: Tenure) -> History {
         let mut records = Vec::new();
         for name in &survey.names {
             if let FileName::Attempt(tenure) = name
                 && survey.may_belong(*tenure, lineage)
             {
-                let path = self.path(name);
                 let record: Option<AttemptRecord> =
-                    sealed::read(&*self.volume, &path).map_err(StoreError::at("read", &path))?;
+                    sealed::read(&*self.volume, &self.path(name)).unwrap_or_else(|error| {
+                        tracing::warn!("Cannot read the attempt record `{name}`: {error}");
+                        None
+                    });
                 records.extend(record.filter(|record| record.tenure == *tenure && record.lineage == lineage));
             }
         }
-        Ok(History::new(records))
+        History::new(records)
     }
 
     /// The done record of a lineage, the newest if two attempts got so far.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::*;
+use crate::checkpoint::faults::{FaultKind, FaultPlan, Faulty};
 use crate::checkpoint::format::{SectionKind, SectionRef};
 use crate::checkpoint::metadata::{Metadata, PluginFacts, Progress};
 use crate::checkpoint::names::{FileName, Tenure};
@@ -393,6 +394,28 @@ fn stage_files_of_dead_attempts_go_and_those_of_living_ones_stay() {
     assert_eq!(new.settle(&[]), Vec::<String>::new());
     again.settle(&[]);
     assert_eq!(place.names().iter().filter(|name| name.contains(".stage-")).count(), 0);
+}
+
+#[test]
+fn an_attempt_record_that_cannot_be_read_stops_nobody() {
+    let place = Place::new();
+    let mut session = place.go_on();
+    save(&mut session, 1).unwrap();
+    let name = FileName::Attempt(session.tenure()).to_string();
+    fs::write(place.task().join(name), "{}").unwrap();
+    // The first operation after the survey is the record's.
+    let through = |plan: FaultPlan| {
+        let faulty = Arc::new(Faulty::new(Arc::new(Disk::new(place.folder.path())), plan));
+        let task = TaskFolder { index: 0, count: 1 };
+        let store = Store::new(Arc::clone(&faulty) as Arc<dyn Volume>, &JobName::new("job").unwrap(), task);
+        let survey = store.survey().unwrap();
+        let surveyed = faulty.operations();
+        assert!(store.history(&survey, session.lineage()).records().is_empty());
+        assert!(faulty.operations() > surveyed, "it was read");
+        surveyed
+    };
+    let surveyed = through(FaultPlan::default());
+    through(FaultPlan::default().and(surveyed + 1, FaultKind::Eio));
 }
 
 #[test]
