@@ -68,7 +68,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     };
     let plugin = match load_plugin(spec, stops, claim)? {
         Loading::Loaded(plugin) => plugin,
-        Loading::Stopped(stop) => return Ok(stopped_early(&stop)),
+        Loading::Stopped(stop) => return Ok(stopped_early(spec, &session, &stop)),
     };
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
     let context = Context { spec, scene: &scene, stops, reporter, marks: &marks, watch: &watch, began };
@@ -187,7 +187,13 @@ fn load_plugin(
     }
 }
 
-fn stopped_early(stop: &StopReason) -> ExitCode {
+fn stopped_early(spec: &JobSpec, session: &Session, stop: &StopReason) -> ExitCode {
+    // The platform counts what follows as a retry, and a retry refuses a volume that has never seen its job.
+    if !spec.dry_run
+        && let Err(error) = session.leave_trace()
+    {
+        tracing::warn!("Cannot leave a trace of the job on the volume: {error}");
+    }
     tracing::info!("Stopped before the first step; nothing was lost");
     stop_code(stop)
 }

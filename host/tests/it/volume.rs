@@ -34,10 +34,18 @@ fn a_retry_that_finds_no_trace_of_its_job_refuses() {
     let ended = run(1).exits(70).says("this is attempt 1 of the task, but the volume");
     ended.says("--volume-is-ephemeral");
     assert_eq!(fs::read_dir(place.volume()).unwrap().count(), 0, "nothing is written");
-    // An attempt that died before its claim leaves nothing either; its retry needs the word, or the first attempt's number.
+    // An attempt that was killed before its claim leaves nothing either; its retry needs the word, or the first attempt's number.
     let ended = run(1).arg("--volume-is-ephemeral").term_at(Phase::Step, 3).expect_code(143);
     assert_eq!(ended.resumed_from(), None);
     assert_eq!(run(2).done().resumed_from(), Some(3));
+}
+
+#[test]
+fn a_retry_of_an_attempt_that_was_stopped_at_once_is_not_refused() {
+    let place = Place::new();
+    let run = |attempt| place.run("stochastic").config(STEPS).on_cloud_run("job", "x", attempt);
+    run(0).term_at(Phase::StartUp, 0).expect_code(143);
+    run(1).done();
 }
 
 #[test]

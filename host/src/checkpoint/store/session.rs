@@ -236,10 +236,16 @@ pub enum ClaimError {
 impl Session {
     /// Claims the task. Until it is decided what to load, the claim is all that is written.
     pub fn begin(&self) -> Result<(), ClaimError> {
+        self.leave_trace()?;
+        Ok(self.store.write_claim(&self.claim)?)
+    }
+
+    /// Makes the task's folder and no more: the volume has seen the job, as a retry of an attempt that was stopped before its
+    /// claim has to know.
+    pub fn leave_trace(&self) -> Result<(), VolumeError> {
         let folder = self.store.folder();
         let volume = &*self.store.volume;
-        volume.make_dirs(&folder).map_err(|cause| VolumeError::new(volume, Operation::MakeDirs, &folder, cause))?;
-        Ok(self.store.write_claim(&self.claim)?)
+        volume.make_dirs(&folder).map_err(|cause| VolumeError::new(volume, Operation::MakeDirs, &folder, cause))
     }
 
     /// The store.
