@@ -14,7 +14,7 @@ use super::steps::{self, End};
 use super::watch::{Watch, stop_code};
 use super::{ExitCode, RunError, opening};
 use crate::checkpoint::outputs;
-use crate::checkpoint::store::{AttemptRecord, DoneRecord, Ended, Session, Why};
+use crate::checkpoint::store::{DoneRecord, Ended, Session, Why};
 use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
 use crate::plugin::{Plugin, PluginError, Runtime, default_cache_folder};
 use crate::report::Reporter;
@@ -239,10 +239,7 @@ fn close(
         Ok(End::Stopped(stop)) => (stop_code(stop), Why::Stopped, stop.name.to_owned()),
         Err(error) => (error.exit_code(), error.why(), error.to_string()),
     };
-    {
-        let mut record: std::sync::MutexGuard<'_, AttemptRecord> = record(shared);
-        record.ended = Some(Ended { at: jiff::Timestamp::now().to_string(), exit: code.code(), why, message });
-    }
+    record(shared).ended = Some(Ended { at: jiff::Timestamp::now().to_string(), exit: code.code(), why, message });
     if let Some(session) = session {
         write_record(session, shared);
     }

@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::marks::{Marks, Phase};
 use crate::checkpoint::format::{SectionKind, SectionRef};
@@ -52,7 +52,7 @@ pub struct Saver {
     orders: Option<Sender<Parcel>>,
     reports: Receiver<Message>,
     thread: Option<JoinHandle<Session>>,
-    busy_since: Option<Instant>,
+    busy: bool,
 }
 
 enum Message {
@@ -80,18 +80,18 @@ impl Saver {
         let (outbox, reports) = channel();
         let work = move || serve(session, &record, &marks, &inbox, &outbox);
         let thread = thread::Builder::new().name("saver".into()).spawn(work)?;
-        Ok(Self { orders: Some(orders), reports, thread: Some(thread), busy_since: None })
+        Ok(Self { orders: Some(orders), reports, thread: Some(thread), busy: false })
     }
 
     /// Whether a save is running.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.busy_since.is_some()
+        self.busy
     }
 
     /// Begins a save. One at a time: the caller looks at [`is_busy`](Self::is_busy) first.
     pub fn save(&mut self, parcel: Parcel) -> Result<(), SaverGone> {
-        self.busy_since = Some(Instant::now());
+        self.busy = true;
         self.orders.as_ref().and_then(|orders| orders.send(parcel).ok()).ok_or(SaverGone)
     }
 
@@ -122,7 +122,7 @@ impl Saver {
     fn news(&mut self, message: Message) -> News {
         match message {
             Message::Saved(report) => {
-                self.busy_since = None;
+                self.busy = false;
                 News::Saved(report)
             }
             Message::Fenced(by) => News::Fenced(by),

@@ -12,8 +12,8 @@ use super::saver::{News, Parcel, Saver, SharedRecord, record};
 use super::watch::margin;
 use super::{ExitCode, RunError};
 use crate::checkpoint::metadata::{Metadata, PluginFacts, Progress};
-use crate::checkpoint::outputs::{Scratch, Tracker};
-use crate::checkpoint::store::{Call, Failure, History, SaveError, Session};
+use crate::checkpoint::outputs::{Manifest, Scratch, Tracker};
+use crate::checkpoint::store::{Call, Ended, Failure, History, SaveError, Session};
 use crate::platform::StopReason;
 use crate::plugin::{CallError, Guest, GuestError, Interruption, JobInfo, Snapshot, Step};
 use crate::report::Progress as Bar;
@@ -273,12 +273,7 @@ impl Steps<'_> {
         Ok(metadata)
     }
 
-    fn metadata(
-        &self,
-        snapshot: &Snapshot,
-        outputs: &crate::checkpoint::outputs::Manifest,
-        finished: Option<String>,
-    ) -> Metadata {
+    fn metadata(&self, snapshot: &Snapshot, outputs: &Manifest, finished: Option<String>) -> Metadata {
         let Context { spec, scene, began, .. } = self.context;
         let (tenure, lineage) = {
             let record = record(self.shared);
@@ -440,12 +435,8 @@ pub(super) fn guest_failed(
     }
     // As the next attempt would judge it: an attempt that ends like this one counts.
     let mut ended = record;
-    ended.ended = Some(crate::checkpoint::store::Ended {
-        at: String::new(),
-        exit: error.exit_code().code(),
-        why: error.why(),
-        message: error.to_string(),
-    });
+    ended.ended =
+        Some(Ended { at: String::new(), exit: error.exit_code().code(), why: error.why(), message: error.to_string() });
     let fingerprint = ended.fingerprint.clone();
     let hopeless = history.with(ended).hopeless(&fingerprint, context.spec.max_stalled.get());
     match error {

@@ -40,7 +40,7 @@ pub struct Placement {
 /// The job's name, and the folder that its checkpoints are filed under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobIdentity {
-    /// What the guest and people are told.
+    /// What the job is called. Everybody is told `folder`, which tells runs of one job apart.
     pub name: JobName,
     /// Where the name comes from.
     pub source: NameSource,

@@ -209,7 +209,7 @@ impl History {
         killed >= 2
     }
 
-    /// Whether a checkpoint could not be read in so many earlier attempts that this one may pass it over.
+    /// In how many earlier attempts a checkpoint could not be read.
     #[must_use]
     pub fn unreadable_before(&self, checkpoint: &str) -> usize {
         self.0.iter().filter(|record| record.unreadable.contains(checkpoint)).count()
