@@ -232,9 +232,10 @@ impl Outputs<'_> {
         match &self.source {
             Source::Done(done) => {
                 let file = done.outputs.files.iter().find(|file| file.path == name).ok_or_else(no_such)?;
-                let path = self.task.folder().join(&done.folder).join(&file.path);
-                let failed = |cause| BrowseError::Read { path: path.clone(), cause };
-                io::copy(&mut std::fs::File::open(&path).map_err(failed)?, out).map(drop).map_err(failed)
+                let path = Path::new(&done.folder).join(&file.path);
+                let failed = |cause| BrowseError::Read { path: self.task.folder().join(&path), cause };
+                outputs::copy_assembled(&**self.task.store.volume(), &self.task.store.folder().join(&path), file, out)
+                    .map_err(failed)
             }
             Source::Checkpoint(metadata) => {
                 self.copy_ranges(metadata.outputs.files.get(name).ok_or_else(no_such)?, out)

@@ -146,7 +146,7 @@ impl RunError {
             Self::Input(error) if error.is_not_there() => ExitCode::Usage,
             Self::Plugin(error) => plugin_code(error),
             Self::Claim(ClaimError::NoSuchStep { .. }) => ExitCode::Usage,
-            Self::Claim(ClaimError::NoEpochLeft) => ExitCode::Refused,
+            Self::Claim(ClaimError::NoEpochLeft { .. }) => ExitCode::Refused,
             Self::Claim(ClaimError::Volume(error)) if is_read_only(error) => ExitCode::Usage,
             Self::Load(LoadError::Unreadable { .. } | LoadError::Vanished { .. } | LoadError::Store(_)) => {
                 ExitCode::Retry
@@ -215,6 +215,9 @@ impl RunError {
             }
             Self::Guest { hopeless: Some(why), .. } => Some(hopeless(why)),
             Self::SavesFail { cause: SaveError::Volume(error), .. } => error.hint(),
+            Self::Claim(ClaimError::NoEpochLeft { .. }) => {
+                Some("no four thousand million attempts were made: somebody put that file there; move it away".into())
+            }
             Self::Claim(ClaimError::Volume(error)) => error.hint(),
             Self::Finish(FinishError::Save(SaveError::Volume(error))) => error.hint(),
             _ => None,

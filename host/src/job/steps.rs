@@ -12,7 +12,7 @@ use super::saver::{News, Parcel, Saver, SharedRecord, record};
 use super::watch::margin;
 use super::{ExitCode, RunError};
 use crate::checkpoint::metadata::{Metadata, PluginFacts, Progress};
-use crate::checkpoint::outputs::{Manifest, Scratch, Tracker};
+use crate::checkpoint::outputs::{LONGEST_PATH, Manifest, Scratch, Tracker};
 use crate::checkpoint::store::{Call, Ended, Failure, History, SaveError, Session};
 use crate::platform::StopReason;
 use crate::plugin::{CallError, Guest, GuestError, Interruption, JobInfo, Snapshot, Step};
@@ -262,7 +262,12 @@ impl Steps<'_> {
         self.running.scratch.flush_metrics().map_err(scratch_failed)?;
         let frozen = self.running.tracker.freeze().map_err(scratch_failed)?;
         for name in &frozen.not_kept {
-            tracing::warn!("`/output/{name}` is no ordinary file and will not be kept");
+            if name.len() > LONGEST_PATH {
+                let beginning: String = name.chars().take(100).collect();
+                tracing::warn!("`/output/{beginning}…` lies too deep in folders and will not be kept");
+            } else {
+                tracing::warn!("`/output/{name}` is no ordinary file and will not be kept");
+            }
         }
         let metadata = self.metadata(&snapshot, &frozen.manifest, finished);
         let waited = began.elapsed();

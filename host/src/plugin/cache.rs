@@ -10,11 +10,12 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{Hash, Hasher};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{Mode, OFlags};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -23,6 +24,8 @@ use super::precompiled_unsafe;
 const MAGIC: &[u8; 8] = b"steadcw1";
 /// More than anybody switches between; beyond it the oldest go.
 const MOST_ENTRIES: usize = 32;
+/// Compiled code is some times larger than its component, which has at most 1 GiB.
+const LARGEST_ENTRY: u64 = 8 << 30;
 /// A stage file of this age belongs to nobody who is still writing.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -54,7 +57,7 @@ impl Cache {
             return None;
         }
         let name = entry_name(engine, digest);
-        let entry = fs::read(self.folder.join(&name)).ok()?;
+        let entry = read_entry(&self.folder.join(&name)).ok()?;
         precompiled_unsafe::component(engine, whole_code(&name, &entry)?)
     }
 
@@ -111,6 +114,19 @@ fn is_private(folder: &Path) -> bool {
     })
 }
 
+/// Reads an entry. What is no file (a pipe would wait for a writer, and some devices have no end) is none.
+fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let about = file.metadata()?;
+    if !about.is_file() || about.len() > LARGEST_ENTRY {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut entry = Vec::with_capacity(usize::try_from(about.len()).unwrap_or_default());
+    file.take(LARGEST_ENTRY).read_to_end(&mut entry)?;
+    Ok(entry)
+}
+
 fn entry_name(engine: &Engine, digest: &str) -> String {
     let mut hasher = Blake3Hasher(blake3::Hasher::new_derive_key("steadfast 0.1 compiled plugin"));
     hasher.write(digest.as_bytes());
@@ -158,5 +174,19 @@ mod tests {
         assert_eq!(folder(&[("XDG_CACHE_HOME", ""), ("HOME", "/h")]), Some("/h/.cache/steadfast".into()));
         assert_eq!(folder(&[("STEADFAST_CACHE", ""), ("HOME", "/h")]), None);
         assert_eq!(folder(&[]), None);
+    }
+
+    #[test]
+    fn what_is_no_file_is_no_entry() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "code")?;
+        assert_eq!(read_entry(&at("file"))?, b"code");
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR, 0)?;
+        std::os::unix::fs::symlink("/dev/zero", at("endless"))?;
+        for name in ["pipe", "endless", "none", "."] {
+            assert!(read_entry(&at(name)).is_err(), "{name}");
+        }
+        Ok(())
     }
 }

@@ -117,15 +117,14 @@ pub struct ExportError {
 }
 
 fn holds(path: &Path, file: &AssembledFile) -> io::Result<bool> {
-    let there = match File::open(path) {
-        Ok(there) => there,
+    match fs::metadata(path) {
+        // Opening a pipe would wait for a writer.
+        Ok(about) if !about.is_file() || about.len() != file.bytes => return Ok(false),
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
-    };
-    if there.metadata()?.len() != file.bytes {
-        return Ok(false);
     }
-    let (_, hash) = copy_hashed(&mut { there }, &mut io::sink())?;
+    let (_, hash) = copy_hashed(&mut File::open(path)?, &mut io::sink())?;
     Ok(hash.to_hex().as_str() == file.hash)
 }
 
@@ -134,16 +133,27 @@ fn copy_out(volume: &dyn Volume, from: &Path, to: &Path, file: &AssembledFile) -
     let mut stage = tempfile::Builder::new().prefix(COPY_PREFIX).tempfile_in(folder)?;
     // Where the file system knows no locks, nobody can take one to sweep either.
     let _ = flock(stage.as_file(), FlockOperation::NonBlockingLockExclusive);
-    let source = volume.open(from)?;
-    let (_, hash) = copy_hashed(&mut InOrder::new(&*source), stage.as_file_mut())?;
-    if hash.to_hex().as_str() != file.hash {
-        return Err(io::Error::other("the finished output on the volume does not match its hash"));
-    }
+    copy_assembled(volume, from, file, stage.as_file_mut())?;
     stage.as_file().sync_all()?;
     // Temporary files are private; the copy is for whoever may see the folder.
     fs::set_permissions(stage.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
     stage.persist(to)?;
     File::open(folder)?.sync_all()
+}
+
+/// Copies a finished file's bytes; that they are the ones that were assembled is known at the end.
+pub(crate) fn copy_assembled(
+    volume: &dyn Volume,
+    from: &Path,
+    file: &AssembledFile,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let source = volume.open(from)?;
+    let (_, hash) = copy_hashed(&mut InOrder::new(&*source), out)?;
+    if hash.to_hex().as_str() != file.hash {
+        return Err(io::Error::other("the finished output on the volume does not match its hash"));
+    }
+    Ok(())
 }
 
 /// Removes what killed attempts left half copied. Living ones hold a lock on what they write.

@@ -207,6 +207,10 @@ fn read_range(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Res
     file.read_exact_at(buffer, at)
 }
 
+/// A guest can make folders so deep that the system knows no path for them, neither here nor on the volume, where the path
+/// above is another one: 4096 bytes is all that it takes.
+pub const LONGEST_PATH: usize = 3 << 10;
+
 #[derive(Default)]
 struct Found {
     folders: Vec<String>,
@@ -222,12 +226,15 @@ fn walk(root: &Path) -> io::Result<Found> {
         for entry in fs::read_dir(root.join(&folder))? {
             let entry = entry?;
             let kind = entry.file_type()?;
+            let below = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
             let Ok(name) = entry.file_name().into_string() else {
-                found.not_kept.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+                found.not_kept.push(below(&entry.file_name().to_string_lossy()));
                 continue;
             };
-            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            if kind.is_dir() {
+            let path = below(&name);
+            if path.len() > LONGEST_PATH {
+                found.not_kept.push(path);
+            } else if kind.is_dir() {
                 found.folders.push(path.clone());
                 pending.push(path);
             } else if kind.is_file() {

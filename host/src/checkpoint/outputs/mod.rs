@@ -23,9 +23,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use assemble::copy_to_volume;
+pub(crate) use assemble::{copy_assembled, copy_to_volume};
 pub use assemble::{Assembled, AssembledFile, ExportError, assemble, export};
-pub use freeze::{Frozen, Tracker};
+pub use freeze::{Frozen, LONGEST_PATH, Tracker};
 pub use rebuild::{RebuildError, Segments, copy_ranges, rebuild, verify, verify_segment};
 pub use scratch::Scratch;
 
@@ -64,6 +64,11 @@ pub struct Range {
     pub hash: String,
 }
 
+/// Whether a path that was read stays below the folder that it is of.
+pub(super) fn stays_below(path: &str) -> bool {
+    path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
+}
+
 impl Manifest {
     /// All files of the manifest, that of metrics last.
     pub fn all(&self) -> impl Iterator<Item = &FileRanges> {
@@ -79,10 +84,8 @@ impl Manifest {
     /// What is wrong with a manifest that was read: paths that leave the folder, names that are no segments', lengths that
     /// don't add up. A checkpoint with such a manifest counts as damaged.
     pub fn check(&self) -> Result<(), String> {
-        for path in self.folders.iter().chain(self.files.keys()) {
-            if !path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0')) {
-                return Err(format!("output path `{}` leaves the folder", path.escape_debug()));
-            }
+        if let Some(path) = self.folders.iter().chain(self.files.keys()).find(|path| !stays_below(path)) {
+            return Err(format!("output path `{}` leaves the folder", path.escape_debug()));
         }
         for file in self.all() {
             let total = file.ranges.iter().try_fold(0u64, |total, range| total.checked_add(range.bytes));

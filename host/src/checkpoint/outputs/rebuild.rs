@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{FileRanges, Manifest, Range};
 use crate::checkpoint::format::{FormatError, ReadAt};
-use crate::checkpoint::volume::Volume;
+use crate::checkpoint::volume::{Volume, is_no_file};
 
 /// The segments of one task's folder, opened as they are needed.
 pub struct Segments<'a> {
@@ -29,6 +29,7 @@ impl<'a> Segments<'a> {
         let gone = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => damaged(format!("segment {} is missing", range.segment)),
             io::ErrorKind::UnexpectedEof => damaged(format!("segment {} is too short", range.segment)),
+            _ if is_no_file(&error) => damaged(format!("segment {}: {error}", range.segment)),
             _ => FormatError::Io(error),
         };
         if !self.open.contains_key(&range.segment) {

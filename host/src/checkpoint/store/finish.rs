@@ -37,6 +37,18 @@ pub struct DoneRecord {
     pub elapsed_ms: u64,
 }
 
+impl DoneRecord {
+    /// Whether the record speaks of its own lineage and of nothing outside of the task's folder: a hash proves what was
+    /// written, not who wrote it, and the paths lead to where the user wants a copy.
+    pub(super) fn holds(&self, tenure: Tenure, lineage: Tenure) -> bool {
+        let paths = self.outputs.folders.iter().chain(self.outputs.files.iter().map(|file| &file.path));
+        (self.tenure, self.lineage) == (tenure, lineage)
+            && self.folder == FileName::Output(tenure).to_string()
+            && self.metrics.as_ref().is_none_or(|file| file.path == FileName::Metrics(tenure).to_string())
+            && paths.into_iter().all(|path| outputs::stays_below(path))
+    }
+}
+
 /// Why a task could not be finished. The final checkpoint stands: the next attempt has only this left to do.
 #[derive(Debug, thiserror::Error)]
 pub enum FinishError {

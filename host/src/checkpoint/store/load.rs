@@ -5,6 +5,7 @@
 //! | no candidate | start at step 0 |
 //! | damaged candidates of step 0 alone | start at step 0: they hold no work, and are set aside afterwards |
 //! | a candidate that proves itself | that one; newer ones that don't are set aside afterwards |
+//! | a link, a folder or a pipe of a candidate's name | as if it were damaged: somebody moved the file, and it is not nothing there |
 //! | candidates, none of which proves itself | refused: the next attempt comes to the same answer |
 //! | an intact file of a newer format | refused: it is never passed over as damaged |
 //! | reading fails | try again later; a single file that failed so in three attempts is passed over, unmoved |
@@ -19,6 +20,7 @@ use crate::checkpoint::format::{FormatError, Reader, SectionKind};
 use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::names::{FileName, Tenure};
 use crate::checkpoint::outputs::{self, Segments};
+use crate::checkpoint::volume::is_no_file;
 
 /// An attempt in which a file could not be read for the third time passes it over.
 const READ_ATTEMPTS: usize = 3;
@@ -276,6 +278,7 @@ impl Session {
             Ok(file) => file,
             // A listing may be stale, and the attempt before may still prune.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Proof::Gone),
+            Err(error) if is_no_file(&error) => return Ok(Proof::Damaged(error.to_string())),
             Err(error) => return Err(unreadable(error)),
         };
         let (metadata, sections) = match read(&*file) {

@@ -13,6 +13,13 @@ use super::{Damaged, SET_ASIDE, Session};
 use crate::checkpoint::names::{FileName, Tenure};
 use crate::checkpoint::volume::{EntryKind, Volume};
 
+/// What became of files that were to be removed.
+#[derive(Debug, Default)]
+pub(super) struct Removed {
+    pub(super) removed: usize,
+    pub(super) warnings: Vec<String>,
+}
+
 impl Session {
     /// Sets damaged checkpoints aside and removes the stage files of dead attempts. Called once it is decided what to load.
     pub fn settle(&self, damaged: &[Damaged]) -> Vec<String> {
@@ -25,14 +32,24 @@ impl Session {
                 volume.make_dirs(&aside).and_then(|()| volume.rename(&folder.join(&bad.name), &aside.join(&bad.name)));
             warnings.extend(moved.err().map(|error| format!("cannot set `{}` aside: {error}", bad.name)));
         }
-        let own = self.tenure();
-        let stages = self
-            .survey()
-            .names
-            .iter()
-            .filter(|name| matches!(name, FileName::Stage(tenure, _) if tenure.epoch < own.epoch));
-        warnings.extend(stages.filter_map(|name| remove(volume, &folder, &name.to_string())));
+        warnings.extend(self.remove_old_stages().warnings);
         warnings
+    }
+
+    /// Removes what attempts of lower epochs had not finished writing.
+    pub(super) fn remove_old_stages(&self) -> Removed {
+        let folder = self.store().folder();
+        let own = self.tenure();
+        let mut done = Removed::default();
+        for name in &self.survey().names {
+            if matches!(name, FileName::Stage(tenure, _) if tenure.epoch < own.epoch) {
+                match remove(&**self.store().volume(), &folder, &name.to_string()) {
+                    None => done.removed += 1,
+                    Some(warning) => done.warnings.push(warning),
+                }
+            }
+        }
+        done
     }
 
     /// Removes the checkpoints beyond `--keep`, newest first, across the epochs of the lineage.

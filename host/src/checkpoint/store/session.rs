@@ -2,12 +2,13 @@
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tempfile::SpooledTempFile;
 
-use super::survey::named;
+use super::survey::{named, seen};
 use super::{
     AttemptRecord, Begun, Choice, Claim, DoneRecord, Origin, PLUGINS, Store, StoreError, Survey, Wish, sealed,
 };
@@ -155,7 +156,13 @@ impl Store {
             (Some(other), Begun::First) => self.newest_of(other)?,
             _ => Vec::new(),
         };
-        let epoch = survey.last_epoch().checked_add(1).ok_or(ClaimError::NoEpochLeft)?;
+        let epoch = match survey.last() {
+            None => 1,
+            Some(last) => {
+                let next = last.tenure().epoch.checked_add(1);
+                next.ok_or_else(|| ClaimError::NoEpochLeft { folder: self.folder(), name: last.to_string() })?
+            }
+        };
         let tenure = Tenure::begin(epoch).map_err(StoreError::at("begin an epoch in", &self.folder()))?;
         let claim = Claim {
             tenure,
@@ -222,9 +229,14 @@ pub enum ClaimError {
         /// The steps there are.
         steps: Vec<u64>,
     },
-    /// Every epoch number is used.
-    #[error("all epoch numbers are used")]
-    NoEpochLeft,
+    /// Something carries the last epoch number that there is.
+    #[error("`{}` has the last epoch number that there is, so no attempt can come after it", folder.join(name).display())]
+    NoEpochLeft {
+        /// The task's folder.
+        folder: PathBuf,
+        /// What has that number.
+        name: String,
+    },
     /// The volume could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -237,7 +249,14 @@ impl Session {
     /// Claims the task. Until it is decided what to load, the claim is all that is written.
     pub fn begin(&self) -> Result<(), ClaimError> {
         self.leave_trace()?;
-        Ok(self.store.write_claim(&self.claim)?)
+        match self.store.write_claim(&self.claim) {
+            // Killed attempts may have filled the disk with what they were saving. Were it to stay until the claim is written,
+            // no attempt would ever come so far. Should one of them live, its save fails, which it will not miss: it is fenced.
+            Err(error) if error.cause.kind() == io::ErrorKind::StorageFull && self.remove_old_stages().removed > 0 => {
+                Ok(self.store.write_claim(&self.claim)?)
+            }
+            written => Ok(written?),
+        }
     }
 
     /// Makes the task's folder and no more: the volume has seen the job, as a retry of an attempt that was stopped before its
@@ -317,7 +336,7 @@ impl Session {
     /// Lists the task's folder anew. Claims stay as they were seen first: those that came since are for [`look`](Self::look).
     pub(super) fn look_again(&mut self) -> Result<(), StoreError> {
         let entries = self.store.list(&self.store.folder())?.unwrap_or_default();
-        self.survey.names = entries.iter().filter_map(|(name, kind)| named(name, *kind)).collect();
+        self.survey.names = entries.iter().filter_map(|(name, kind)| seen(name, *kind)).collect();
         Ok(())
     }
 
@@ -353,8 +372,14 @@ impl Session {
 
         // The rule: outputs are durable before the checkpoint that counts them.
         let segment_name = segment.as_ref().map(|(name, _)| name.to_string());
-        let late = if sabotage::is_off(Rule::OutputsFirst) { segment } else { self.publish_segment(segment)? };
-        let (name, written) = self.publish_checkpoint(&metadata, &sections)?;
+        let late = if sabotage::is_off(Rule::OutputsFirst) {
+            segment
+        } else {
+            self.publish_segment(segment).inspect_err(|_| self.drop_segment(&metadata, segment_name.as_deref()))?
+        };
+        let (name, written) = self
+            .publish_checkpoint(&metadata, &sections)
+            .inspect_err(|_| self.drop_segment(&metadata, segment_name.as_deref()))?;
 
         // The rule: nothing older is removed before the new file was read back.
         let mut warnings = Vec::new();
@@ -362,7 +387,8 @@ impl Session {
             warnings.extend(self.prune());
         }
         if late.is_none() {
-            self.read_back(&name, &metadata, segment_name.as_deref())?;
+            self.read_back(&name, &metadata, segment_name.as_deref())
+                .inspect_err(|_| self.drop_segment(&metadata, segment_name.as_deref()))?;
         }
         phase(SavePhase::Prune);
         warnings.extend(self.prune());
@@ -391,6 +417,15 @@ impl Session {
                 .map_err(|error| error.with_needed(needed))?;
         }
         Ok(None)
+    }
+
+    /// Removes the segment of a save that failed: its bytes are published anew with the next one, and on a volume that is nearly
+    /// full, tries that leave something behind would take the room that they need. What a checkpoint counts stays.
+    fn drop_segment(&self, metadata: &Metadata, segment: Option<&str>) {
+        let checkpoint = self.store.path(&FileName::Checkpoint(metadata.tenure, metadata.next_step));
+        if let (Some(segment), Ok(None)) = (segment, self.store.volume.look(&checkpoint)) {
+            let _ = self.store.volume.remove_file(&self.store.folder().join(segment));
+        }
     }
 
     fn publish_checkpoint(

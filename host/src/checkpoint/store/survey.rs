@@ -31,9 +31,9 @@ impl Store {
         let other_counts =
             other_counts.filter(|other| other.index == self.task.index && other.count != self.task.count);
         let own = self.list(&folder)?.unwrap_or_default();
-        let names: Vec<FileName> = own.iter().filter_map(|(name, kind)| named(name, *kind)).collect();
+        let names: Vec<FileName> = own.iter().filter_map(|(name, kind)| seen(name, *kind)).collect();
         let set_aside = self.list(&folder.join(SET_ASIDE))?.unwrap_or_default();
-        let set_aside = set_aside.iter().filter_map(|(name, kind)| named(name, *kind));
+        let set_aside = set_aside.iter().filter_map(|(name, kind)| seen(name, *kind));
 
         let mut claims = BTreeMap::new();
         for name in &names {
@@ -92,14 +92,21 @@ impl Store {
                 let path = self.path(name);
                 let record: Option<DoneRecord> =
                     sealed::read(&*self.volume, &path).map_err(StoreError::at("read", &path))?;
-                found = record.filter(|record| record.tenure == *tenure && record.lineage == lineage).or(found);
+                found = record.filter(|record| record.holds(*tenure, lineage)).or(found);
             }
         }
         Ok(found)
     }
 }
 
-/// Ours only if the name fits what it is: a folder with a checkpoint's name, or a link, is nobody's checkpoint.
+/// A name that a survey counts. What has a checkpoint's name is there, whatever it is: that it is a link, say to where somebody
+/// moved the file, makes it unusable, and not nothing.
+pub(super) fn seen(name: &str, kind: EntryKind) -> Option<FileName> {
+    let checkpoint = || FileName::parse(name).filter(|found| matches!(found, FileName::Checkpoint(..)));
+    named(name, kind).or_else(checkpoint)
+}
+
+/// Ours only if the name fits what it is: what is a folder or a link is nobody's to prune or to count.
 pub(super) fn named(name: &str, kind: EntryKind) -> Option<FileName> {
     let found = FileName::parse(name)?;
     let wanted = if matches!(found, FileName::Output(_)) { EntryKind::Dir } else { EntryKind::File };
@@ -136,10 +143,10 @@ impl Survey {
         })
     }
 
-    /// The highest epoch that any name carries.
+    /// The name that carries the highest epoch; none where there are no names.
     #[must_use]
-    pub fn last_epoch(&self) -> u32 {
-        self.names.iter().chain(&self.set_aside).map(|name| name.tenure().epoch).max().unwrap_or(0)
+    pub fn last(&self) -> Option<&FileName> {
+        self.names.iter().chain(&self.set_aside).max_by_key(|name| name.tenure())
     }
 
     /// How many attempts of a lineage claimed the task.

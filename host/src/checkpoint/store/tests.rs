@@ -15,6 +15,8 @@ use crate::checkpoint::names::{FileName, Tenure};
 use crate::checkpoint::outputs::{Frozen, Manifest, Scratch, Tracker};
 use crate::checkpoint::volume::Disk;
 
+mod hostile;
+
 struct Place {
     folder: tempfile::TempDir,
 }

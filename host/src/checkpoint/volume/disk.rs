@@ -55,6 +55,10 @@ impl Disk {
     }
 }
 
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
 /// Whether the filesystem said that it has no such operation.
 fn is_unsupported(error: Errno) -> bool {
     // ENOTSUP and EOPNOTSUPP are one number on Linux.
@@ -169,9 +173,14 @@ impl Volume for Disk {
         let path = self.at(path)?;
         // Without NONBLOCK, opening a pipe that somebody put there would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(retry_on_intr(|| rustix::fs::open(&path, flags, Mode::empty()))?);
+        let file = match retry_on_intr(|| rustix::fs::open(&path, flags, Mode::empty())) {
+            Ok(file) => File::from(file),
+            // What a link, and a socket, answer.
+            Err(Errno::LOOP | Errno::NXIO) => return Err(not_a_file()),
+            Err(error) => return Err(error.into()),
+        };
         if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+            return Err(not_a_file());
         }
         Ok(Box::new(DiskSource(file)))
     }

@@ -110,6 +110,14 @@ pub enum EntryKind {
     Other,
 }
 
+/// Whether [`Volume::open`] refused what has the name because it is no file (a link, a pipe, a folder), or because no file can
+/// have such a name: as opposed to one that cannot be read at the moment. Trying again changes nothing.
+#[must_use]
+pub fn is_no_file(error: &io::Error) -> bool {
+    // What a filesystem itself calls invalid has a number, and says nothing about what is there.
+    error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none()
+}
+
 /// Reads a whole small file, such as a record. Checkpoints are read in parts.
 pub fn read_all(volume: &dyn Volume, path: &Path) -> Result<Vec<u8>, VolumeError> {
     let source = volume.open(path).map_err(|cause| VolumeError::new(volume, Operation::Open, path, cause))?;
