@@ -112,7 +112,7 @@ pub(super) fn begin(
     let now = now(context.spec, context.scene, plugin.digest(), job);
     let decided = decide(context, session, &history, &fingerprint, now, &mut unreadable);
     record(shared).unreadable = unreadable;
-    let Decision { loaded, damaged, passed_over } = decided?;
+    let Decision { loaded, damaged, strange, passed_over } = decided?;
     if let Some(stop) = context.stops.requested() {
         return Ok(Beginning::Stopped(stop));
     }
@@ -120,8 +120,14 @@ pub(super) fn begin(
     for bad in &damaged {
         tracing::warn!(checkpoint = bad.name, "Checkpoint {} is damaged ({}); it is set aside", bad.name, bad.what);
     }
+    for bad in &strange {
+        tracing::warn!(checkpoint = bad.name, "Checkpoint {} is passed over: {}", bad.name, bad.what);
+    }
     for name in &passed_over {
-        tracing::warn!(checkpoint = name, "Checkpoint {name} is passed over: earlier attempts could not go on from it");
+        tracing::warn!(
+            checkpoint = name,
+            "Checkpoint {name} is passed over: earlier attempts could not read it or go on from it"
+        );
     }
     session.settle(&damaged).iter().for_each(|warning| tracing::warn!("{warning}"));
     context.reporter.block(&[("start", opening::start(loaded.as_ref()))]);

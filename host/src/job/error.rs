@@ -89,6 +89,17 @@ pub enum RunError {
     /// Another attempt is of no use.
     #[error("{}", hopeless(.0))]
     Hopeless(Hopeless),
+    /// A folder beside the volume cannot be written to.
+    #[error("{what}, `{}`, cannot be written to: {cause}", path.display())]
+    Unwritable {
+        /// What it is for.
+        what: &'static str,
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
     /// Scratch space failed.
     #[error("cannot use scratch space in `{}`: {cause}", path.display())]
     Scratch {
@@ -142,7 +153,9 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Platform(_) | Self::ShortDeadline { .. } | Self::Faults(_) => ExitCode::Usage,
+            Self::Platform(_) | Self::ShortDeadline { .. } | Self::Faults(_) | Self::Unwritable { .. } => {
+                ExitCode::Usage
+            }
             Self::Input(error) if error.is_not_there() => ExitCode::Usage,
             Self::Plugin(error) => plugin_code(error),
             Self::Claim(ClaimError::NoSuchStep { .. }) => ExitCode::Usage,

@@ -44,6 +44,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     stops.subscribe(|reason| tracing::info!(signal = reason.name, "Received {}", reason.name));
     let scene = Scene::find(spec, placement)?;
 
+    refuse_unwritable(spec)?;
     let survey = scene.survey(spec)?;
     scene.refuse_wrong_volume(spec, &survey)?;
     let (choice, done) = scene.store.choose(&survey, wish(spec), scene.placement.execution.as_deref())?;
@@ -196,6 +197,16 @@ fn stopped_early(spec: &JobSpec, session: &Session, stop: &StopReason) -> ExitCo
     }
     tracing::info!("Stopped before the first step; nothing was lost");
     stop_code(stop)
+}
+
+/// Where the attempt will write beside the volume is looked at before the first step, and not hours later.
+fn refuse_unwritable(spec: &JobSpec) -> Result<(), RunError> {
+    let scratch = Scene::scratch(spec);
+    let folders = [("scratch space", Some(&scratch)), ("the folder of --output", spec.output.as_ref())];
+    for (what, path) in folders.into_iter().filter_map(|(what, path)| Some((what, path?))) {
+        outputs::may_write(path).map_err(|cause| RunError::Unwritable { what, path: path.clone(), cause })?;
+    }
+    Ok(())
 }
 
 /// An attempt that is stopped the grace time before its deadline needs a deadline beyond it to do anything at all.

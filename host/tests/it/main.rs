@@ -9,6 +9,7 @@
 //! | `volume` | the volume must be the volume |
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `commands` | the commands that only look, and what is printed |
+//! | `hostile` | what others do to the folders that an attempt works in |
 //! | `support` | places, attempts, what an attempt left behind |
 //!
 //! Attempts are stopped at their marks (`steadfast::job::marks`), so nothing here sleeps, and nothing depends on how fast
@@ -19,6 +20,7 @@
 mod changes;
 mod commands;
 mod failures;
+mod hostile;
 mod life;
 mod outputs;
 mod stops;

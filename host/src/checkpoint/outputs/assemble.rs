@@ -1,6 +1,6 @@
 //! The finished outputs: from scratch space to the volume, and from there to where the user wants a copy.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -162,7 +162,7 @@ fn sweep(folder: &Path) {
     for entry in
         entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(COPY_PREFIX.as_bytes()))
     {
-        let Ok(file) = OpenOptions::new().write(true).open(entry.path()) else { continue };
+        let Some(file) = super::scratch::open_to_lock(&entry.path()) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_file(entry.path());
         }

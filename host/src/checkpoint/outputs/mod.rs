@@ -23,11 +23,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use assemble::{copy_assembled, copy_to_volume};
 pub use assemble::{Assembled, AssembledFile, ExportError, assemble, export};
+pub(crate) use assemble::{copy_assembled, copy_to_volume};
 pub use freeze::{Frozen, LONGEST_PATH, Tracker};
 pub use rebuild::{RebuildError, Segments, copy_ranges, rebuild, verify, verify_segment};
-pub use scratch::Scratch;
+pub use scratch::{Scratch, may_write};
 
 use super::names::FileName;
 

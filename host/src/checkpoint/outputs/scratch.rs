@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, Mode, OFlags, access, flock};
 use tempfile::TempDir;
 
 const PREFIX: &str = "steadfast-scratch-";
@@ -66,34 +66,75 @@ impl Scratch {
     }
 }
 
+/// Whether files can be made in a folder, which itself may still have to be made. Makes nothing.
+pub fn may_write(folder: &Path) -> io::Result<()> {
+    let there = folder.ancestors().find(|above| above.symlink_metadata().is_ok());
+    let there = there.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !fs::metadata(there)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    Ok(access(there, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
         // A folder that has no lock yet is just being made: it is left alone.
-        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        let Some(lock) = open_to_lock(&entry.path().join(LOCK)) else { continue };
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
+/// Opens a file that may be anybody's, in a folder that everybody may write to: a link is not followed, and a pipe, which would
+/// wait for its other end, is none.
+pub(super) fn open_to_lock(path: &Path) -> Option<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    file.metadata().is_ok_and(|about| about.is_file()).then_some(file)
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, mknodat};
+
     use super::*;
 
     #[test]
-    fn what_dead_attempts_left_goes_and_what_others_use_or_make_stays() {
+    fn a_folder_that_is_there_or_can_be_made_is_fine_and_all_else_is_not() {
         let parent = tempfile::tempdir().unwrap();
-        let [dead, begun] = ["dead", "begun"].map(|name| parent.path().join(format!("{PREFIX}{name}")));
-        for folder in [&dead, &begun] {
-            fs::create_dir(folder).unwrap();
+        let at = |path: &str| parent.path().join(path);
+        fs::write(at("file"), "").unwrap();
+        symlink("nowhere", at("dangling")).unwrap();
+        assert!(may_write(parent.path()).is_ok());
+        assert!(may_write(&at("new/and/deeper")).is_ok());
+        assert!(!at("new").exists());
+        assert!(may_write(Path::new("relative/and/new")).is_ok());
+        for wrong in ["file", "file/below", "dangling", "dangling/below"] {
+            assert!(may_write(&at(wrong)).is_err(), "{wrong}");
         }
-        fs::write(dead.join(LOCK), "").unwrap();
+    }
+
+    #[test]
+    fn what_dead_attempts_left_goes_and_strange_things_hold_nobody_up() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = parent.path().join(format!("{PREFIX}{name}"));
+            fs::create_dir(&path).unwrap();
+            path
+        };
         let living = Scratch::make(parent.path()).unwrap();
-        let another = Scratch::make(parent.path()).unwrap();
-        assert!(!dead.exists() && begun.exists());
-        assert!(living.output().is_dir() && another.output().is_dir());
+        let (dead, pipe, link, new) = (folder("dead"), folder("pipe"), folder("link"), folder("new"));
+        fs::write(dead.join(LOCK), "").unwrap();
+        mknodat(CWD, pipe.join(LOCK), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        symlink("/dev/zero", link.join(LOCK)).unwrap();
+        drop(Scratch::make(parent.path()).unwrap());
+        assert!(!dead.exists());
+        assert!(living.output().is_dir() && pipe.exists() && link.exists() && new.exists());
     }
 }

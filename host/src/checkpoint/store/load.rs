@@ -5,7 +5,7 @@
 //! | no candidate | start at step 0 |
 //! | damaged candidates of step 0 alone | start at step 0: they hold no work, and are set aside afterwards |
 //! | a candidate that proves itself | that one; newer ones that don't are set aside afterwards |
-//! | a link, a folder or a pipe of a candidate's name | as if it were damaged: somebody moved the file, and it is not nothing there |
+//! | a link, a folder or a pipe of a candidate's name | as if it were damaged, but unmoved: somebody may have moved the file |
 //! | candidates, none of which proves itself | refused: the next attempt comes to the same answer |
 //! | an intact file of a newer format | refused: it is never passed over as damaged |
 //! | reading fails | try again later; a single file that failed so in three attempts is passed over, unmoved |
@@ -126,7 +126,9 @@ pub enum LoadError {
 
 fn reasons(damaged: &[Damaged], passed_over: &[String], set_aside: usize) -> String {
     let damaged = damaged.iter().map(|bad| format!("{} is damaged ({})", bad.name, bad.what));
-    let killing = passed_over.iter().map(|name| format!("{name} was passed over after failing twice"));
+    let killing = passed_over
+        .iter()
+        .map(|name| format!("{name} was passed over, since earlier attempts could not read it or go on from it"));
     let aside = (set_aside > 0).then(|| format!("{set_aside} were set aside as damaged by earlier attempts"));
     damaged.chain(killing).chain(aside).collect::<Vec<_>>().join("; ")
 }
@@ -138,6 +140,8 @@ pub struct Decision {
     pub loaded: Option<Loaded>,
     /// Newer ones that don't prove themselves, to be set aside.
     pub damaged: Vec<Damaged>,
+    /// Newer ones that are no files, and stay where they are: a link may be all that tells where the file went.
+    pub strange: Vec<Damaged>,
     /// Newer ones that were passed over and stay where they are.
     pub passed_over: Vec<String>,
 }
@@ -145,6 +149,7 @@ pub struct Decision {
 enum Proof {
     Holds(Box<Loaded>),
     Damaged(String),
+    NoFile(String),
     /// Of another lineage.
     NotOurs,
     /// Listed, and not there.
@@ -202,6 +207,7 @@ impl Session {
                     return Ok(decision);
                 }
                 Ok(Proof::Damaged(what)) => decision.damaged.push(Damaged { name: origin.name, what }),
+                Ok(Proof::NoFile(what)) => decision.strange.push(Damaged { name: origin.name, what }),
                 Ok(Proof::NotOurs) => {}
                 // Nobody prunes what a lineage was begun from, and nothing can be newer.
                 Ok(Proof::Gone) if self.is_base(&origin.name) => {
@@ -223,11 +229,12 @@ impl Session {
         let survey = self.survey();
         let lost = |name: &&FileName| survey.may_belong(name.tenure(), self.lineage()) && holds_work(&name.to_string());
         let set_aside = survey.set_aside.iter().filter(lost).count();
-        let holds_work = decision.damaged.iter().any(|bad| holds_work(&bad.name));
+        let holds_work = decision.damaged.iter().chain(&decision.strange).any(|bad| holds_work(&bad.name));
         if !holds_work && decision.passed_over.is_empty() && set_aside == 0 {
             return Ok(decision);
         }
-        let Decision { damaged, passed_over, .. } = decision;
+        let Decision { mut damaged, strange, passed_over, .. } = decision;
+        damaged.extend(strange);
         Err(LoadError::NoneUsable { folder: self.store().folder(), damaged, passed_over, set_aside })
     }
 
@@ -278,7 +285,7 @@ impl Session {
             Ok(file) => file,
             // A listing may be stale, and the attempt before may still prune.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Proof::Gone),
-            Err(error) if is_no_file(&error) => return Ok(Proof::Damaged(error.to_string())),
+            Err(error) if is_no_file(&error) => return Ok(Proof::NoFile(error.to_string())),
             Err(error) => return Err(unreadable(error)),
         };
         let (metadata, sections) = match read(&*file) {

@@ -33,7 +33,7 @@ impl Store {
         let own = self.list(&folder)?.unwrap_or_default();
         let names: Vec<FileName> = own.iter().filter_map(|(name, kind)| seen(name, *kind)).collect();
         let set_aside = self.list(&folder.join(SET_ASIDE))?.unwrap_or_default();
-        let set_aside = set_aside.iter().filter_map(|(name, kind)| seen(name, *kind));
+        let set_aside = set_aside.iter().filter_map(|(name, kind)| named(name, *kind));
 
         let mut claims = BTreeMap::new();
         for name in &names {
