@@ -488,6 +488,17 @@ fn a_done_task_knows_its_outputs_and_holds_no_needless_segment() {
     assert_eq!(metrics.lines().count(), 3);
     let store = place.store();
     let (_, found) = store.choose(&store.survey().unwrap(), Wish::GoOn, None).unwrap();
+    let folder = done.folder.clone();
     assert_eq!(found, Some(done));
     assert_eq!(loaded_step(&mut place.go_on()), Some(2), "its last checkpoint still proves itself");
+
+    let cat = || {
+        let mut bytes = Vec::new();
+        let tasks = crate::checkpoint::browse::tasks(place.folder.path()).unwrap();
+        let copied = tasks[0].outputs().unwrap().copy("last", &mut bytes);
+        copied.map(|()| bytes)
+    };
+    assert_eq!(cat().unwrap(), b"step 2\n");
+    flip_a_bit(&place.task().join(&folder).join("last"));
+    assert!(cat().is_err(), "a damaged output is not shown as if it were whole");
 }
