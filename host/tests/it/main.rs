@@ -8,6 +8,7 @@
 //! | `changes` | what may differ between attempts, and what is refused |
 //! | `volume` | the volume must be the volume |
 //! | `outputs` | `/output` and metrics across attempts |
+//! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `commands` | the commands that only look, and what is printed |
 //! | `hostile` | what others do to the folders that an attempt works in |
 //! | `support` | places, attempts, what an attempt left behind |
@@ -23,6 +24,7 @@ mod failures;
 mod hostile;
 mod life;
 mod outputs;
+mod rehearsals;
 mod stops;
 mod support;
 mod volume;
