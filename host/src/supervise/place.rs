@@ -64,6 +64,20 @@ impl Place {
         found.sort_unstable();
         Ok(found)
     }
+
+    /// Whether the task is done: nothing goes on from a checkpoint any more.
+    pub fn is_done(&self) -> io::Result<bool> {
+        let entries = match std::fs::read_dir(&self.task) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries?,
+        };
+        for entry in entries {
+            if let Some(FileName::Done(_)) = entry?.file_name().to_str().and_then(FileName::parse) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Watches one volume over a whole rehearsal: what may not prove itself, and what must.
@@ -114,8 +128,12 @@ impl Watch {
         Ok(look)
     }
 
-    /// Damages the newest usable checkpoint, unless it is the only one, and says which it was.
+    /// Damages the newest usable checkpoint, and says which it was. Not the only one, and none of a task that is done: nothing
+    /// would go on from it, and the comparison would find it damaged.
     pub fn damage_newest(&mut self, place: &Place, random: &mut ChaCha8Rng) -> io::Result<Option<String>> {
+        if place.is_done()? {
+            return Ok(None);
+        }
         let standing = place.checkpoints()?.into_iter().map(|checkpoint| checkpoint.file());
         let usable: Vec<String> = standing.filter(|file| self.proven.contains(file)).collect();
         let [.., _, newest] = usable.as_slice() else { return Ok(None) };
@@ -164,6 +182,10 @@ mod tests {
         assert_eq!((look.broken.len(), look.usable, look.saved), (2, 0, None), "they hold no checkpoint at all");
         watch.proven.extend(names.map(str::to_owned));
         let random = &mut ChaCha8Rng::seed_from_u64(1);
+        let done = place.task.join("e10000-00000001.done.json");
+        std::fs::write(&done, "").unwrap();
+        assert_eq!(watch.damage_newest(&place, random).unwrap(), None, "nothing goes on from it");
+        std::fs::remove_file(done).unwrap();
         assert_eq!(watch.damage_newest(&place, random).unwrap().as_deref(), Some(names[0]));
         assert_ne!(std::fs::read(place.task.join(names[0])).unwrap(), b"0123456789");
         assert_eq!(watch.damage_newest(&place, random).unwrap(), None);

@@ -91,7 +91,15 @@ impl Plugin for Digits {
         Ok(digits)
     }
 
-    fn resumed(&mut self, _job: &Job, _config: Config) -> Result<()> {
+    fn resumed(&mut self, _job: &Job, config: Config) -> Result<()> {
+        // A changed configuration reaches the plugin only if the user accepted the change.
+        let config = config.checked()?;
+        if config.hidden_units != self.config.hidden_units {
+            return Err(Error::invalid(
+                "configuration, at `hidden_units`: the network that is being trained has another size",
+            ));
+        }
+        self.config = config;
         self.data = Data::read(&input(INPUT))?;
         if self.data.training.len() != self.order.len() {
             return Err(Error::invalid(format!("`{INPUT}` has another number of rows than when this job began")));
@@ -110,7 +118,7 @@ impl Plugin for Digits {
 
         if self.cursor == self.order.len() {
             let accuracy = self.end_epoch()?;
-            if self.epoch == self.config.epochs {
+            if self.epoch >= self.config.epochs {
                 fs::write(output(MODEL), self.network.to_safetensors()?)?;
                 return Ok(Outcome::done(format!("accuracy {:.2} % on the held-out fifth", accuracy * 100.0)));
             }
