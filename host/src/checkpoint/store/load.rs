@@ -180,7 +180,10 @@ impl Session {
                     (Ok(Decision { loaded: None, .. }) | Err(LoadError::NoneUsable { .. }), Some(name)) => {
                         Err(LoadError::Vanished { name })
                     }
-                    (decided, _) => decided,
+                    (decided, _) => {
+                        self.pass_over(decided.as_ref().map_or(&[], |decision| &decision.passed_over));
+                        decided
+                    }
                 };
             }
             self.look_again()?;

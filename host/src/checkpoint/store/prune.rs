@@ -52,7 +52,8 @@ impl Session {
         done
     }
 
-    /// Removes the checkpoints beyond `--keep`, newest first, across the epochs of the lineage.
+    /// Removes the checkpoints beyond `--keep`, newest first, across the epochs of the lineage. Those that cannot be gone on
+    /// from do not count: else `--keep 2` might hold a single usable one.
     pub(super) fn prune(&self) -> Vec<String> {
         let folder = self.store().folder();
         let entries = match self.store().list(&folder) {
@@ -68,9 +69,14 @@ impl Session {
             .filter(|(tenure, _)| *tenure <= self.tenure() && self.survey().may_belong(*tenure, self.lineage()))
             .collect();
         there.sort_unstable();
-        let old = there.iter().rev().skip(self.keep());
-        let names = old.map(|(tenure, step)| FileName::Checkpoint(*tenure, *step).to_string());
-        names.filter_map(|name| remove(&**self.store().volume(), &folder, &name)).collect()
+        let newest_first = there.iter().rev().map(|(tenure, step)| FileName::Checkpoint(*tenure, *step).to_string());
+        let mut usable = 0;
+        let old = newest_first.skip_while(|name| {
+            let within = usable < self.keep();
+            usable += usize::from(within && !self.is_passed_over(name));
+            within
+        });
+        old.filter_map(|name| remove(&**self.store().volume(), &folder, &name)).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! One attempt's hold on its task: claim, look around, save.
 
+use std::collections::BTreeSet;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub struct Session {
     claim: Claim,
     adopted: Vec<Origin>,
     keep: NonZeroU32,
+    /// Checkpoints that cannot be gone on from: `--keep` does not count them.
+    passed_over: BTreeSet<String>,
 }
 
 /// Whether the attempt may go on.
@@ -176,7 +179,7 @@ impl Store {
             since_us: now_us(),
             host_version: env!("CARGO_PKG_VERSION").into(),
         };
-        Ok(Session { store: self.clone(), survey, claim, adopted, keep: request.keep })
+        Ok(Session { store: self.clone(), survey, claim, adopted, keep: request.keep, passed_over: BTreeSet::new() })
     }
 
     fn write_claim(&self, claim: &Claim) -> Result<(), VolumeError> {
@@ -299,6 +302,14 @@ impl Session {
 
     pub(super) fn adopted(&self) -> &[Origin] {
         &self.adopted
+    }
+
+    pub(super) fn pass_over(&mut self, names: &[String]) {
+        self.passed_over = names.iter().cloned().collect();
+    }
+
+    pub(super) fn is_passed_over(&self, name: &str) -> bool {
+        self.passed_over.contains(name)
     }
 
     pub(super) fn keep(&self) -> usize {

@@ -175,6 +175,20 @@ fn keep_counts_across_epochs_and_the_newest_stay() {
 }
 
 #[test]
+fn keep_does_not_count_what_is_passed_over() {
+    let place = Place::new();
+    let mut first = place.go_on();
+    save(&mut first, 1).unwrap();
+    let killing = save(&mut first, 2).unwrap().name;
+    let mut second = place.go_on();
+    second.pass_over(std::slice::from_ref(&killing));
+    save(&mut second, 3).unwrap();
+    assert_eq!(place.checkpoints().len(), 3, "two usable ones, and the one between them");
+    save(&mut second, 4).unwrap();
+    assert_eq!(place.checkpoints().len(), 2, "{killing} is gone with the older ones");
+}
+
+#[test]
 fn a_damaged_checkpoint_is_passed_over_and_set_aside_afterwards() {
     let place = Place::new();
     let mut first = place.go_on();
