@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Deserialize;
 
@@ -294,7 +295,7 @@ fn start(context: &Context<'_>, guest: &mut Guest, job: &JobInfo) -> Result<Star
     context.marks.at(Phase::Start, 0);
     context
         .watch
-        .during(Call::Start, || guest.start(job, &context.spec.config))
+        .during(Call::Start, Instant::now(), || guest.start(job, &context.spec.config))
         .map_err(|error| (Call::Start, error))?;
     Ok(Started { buffers: Snapshot::default(), progress: Progress::default(), elapsed_ms: 0, state_bytes: 0 })
 }
@@ -310,7 +311,8 @@ fn restore(
     let state_bytes = sections.iter().map(|section| section.bytes.len() as u64).sum();
     let sections = sections.into_iter().map(|section| StateSection { name: section.name, bytes: section.bytes });
     let state = Snapshot { version: metadata.plugin.state_version, sections: sections.collect() };
-    let restored = context.watch.during(Call::Restore, || guest.restore(job, &context.spec.config, state));
+    let restored =
+        context.watch.during(Call::Restore, Instant::now(), || guest.restore(job, &context.spec.config, state));
     let buffers = restored.map_err(|error| (Call::Restore, error))?;
     // After `restore`, which may have used random bytes itself: the next step sees what it would have seen uninterrupted.
     guest.set_random_position(random);

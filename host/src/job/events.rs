@@ -1,5 +1,6 @@
 //! What a guest says while it runs, on its way to the log and to the record of metrics.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::plugin::{GuestEvents, GuestLevel, GuestStream};
@@ -12,6 +13,8 @@ const MOST_METRICS: usize = 10_000;
 pub struct Events {
     reporter: Reporter,
     metrics: Mutex<Metrics>,
+    /// Whether there are any: asked after every step, most of which report none.
+    some: AtomicBool,
 }
 
 /// The metrics of one call.
@@ -27,12 +30,17 @@ impl Events {
     /// Reports through `reporter`.
     #[must_use]
     pub fn new(reporter: Reporter) -> Arc<Self> {
-        Arc::new(Self { reporter, metrics: Mutex::default() })
+        Arc::new(Self { reporter, metrics: Mutex::default(), some: AtomicBool::new(false) })
     }
 
     /// The metrics since this was last asked.
     pub fn take_metrics(&self) -> Metrics {
-        std::mem::take(&mut *self.metrics.lock().unwrap_or_else(PoisonError::into_inner))
+        if !self.some.load(Ordering::Acquire) {
+            return Metrics::default();
+        }
+        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
+        self.some.store(false, Ordering::Release);
+        std::mem::take(&mut *metrics)
     }
 }
 
@@ -57,6 +65,7 @@ impl GuestEvents for Events {
 
     fn metric(&self, name: &str, value: f64) {
         let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
+        self.some.store(true, Ordering::Release);
         if metrics.values.len() < MOST_METRICS {
             metrics.values.push((name.to_owned(), value));
         } else {

@@ -118,6 +118,11 @@ impl Marks {
             line.tell(phase, step);
         }
     }
+
+    /// Whether there is a rehearsal to tell, which may take its time to answer.
+    pub fn are_read(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 impl Line {

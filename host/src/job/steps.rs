@@ -18,6 +18,9 @@ use crate::platform::StopReason;
 use crate::plugin::{CallError, Guest, GuestError, Interruption, JobInfo, Snapshot, Step};
 use crate::report::Progress as Bar;
 
+/// The bar hears of steps this often at most: its words and its locks would cost a short step more than the step itself.
+const BAR_EVERY: Duration = Duration::from_millis(50);
+
 /// A guest between two steps, with all that belongs to it.
 pub(super) struct Running {
     pub guest: Guest,
@@ -66,6 +69,7 @@ pub(super) fn run(
     let pace = Pace::new(context.spec.every, running.next_step, running.state_bytes);
     // Step 0 is saved too: from then on the task is known to the volume with its outputs.
     let saved_step = running.from_checkpoint.then_some(running.next_step);
+    let now = Instant::now();
     let mut steps = Steps {
         context,
         running,
@@ -75,6 +79,8 @@ pub(super) fn run(
         saved_step,
         failures: 0,
         bar: context.reporter.progress(),
+        bar_due: now,
+        now,
         long_steps_told: false,
     };
     let end = match steps.go() {
@@ -118,6 +124,10 @@ struct Steps<'a> {
     /// Saves that failed in a row.
     failures: u32,
     bar: Bar,
+    bar_due: Instant,
+    /// When the last step ended, or what came after it: as good as now for what is due between two steps and for when the
+    /// next one begins, so that one look at the clock a step is enough.
+    now: Instant,
     /// That steps are too long for the grace time is said once.
     long_steps_told: bool,
 }
@@ -131,6 +141,9 @@ impl Steps<'_> {
             }
             self.save_if_due()?;
             self.context.marks.at(Phase::Step, self.running.next_step);
+            if self.context.marks.are_read() {
+                self.now = Instant::now();
+            }
             if let Some(stop) = self.context.stops.requested() {
                 return self.stop(stop);
             }
@@ -144,10 +157,11 @@ impl Steps<'_> {
 
     /// One step; answers the guest's line when it is done.
     fn step(&mut self) -> Result<Option<String>, CallError> {
-        let began = Instant::now();
+        let began = self.now;
         let running = &mut self.running;
-        let answer = self.context.watch.during(Call::Step, || running.guest.step());
-        self.pace.stepped(began.elapsed());
+        let answer = self.context.watch.during(Call::Step, began, || running.guest.step());
+        self.now = Instant::now();
+        self.pace.stepped(self.now.duration_since(began));
         if self.pace.is_time_to_look() {
             self.watch_pace();
         }
@@ -159,9 +173,12 @@ impl Steps<'_> {
             Step::Done(line) => Ok(Some(line)),
             Step::More { done, total } => {
                 self.running.progress = Progress { done, total };
-                let safe = record(self.shared).safe_step;
-                let note = safe.map_or(String::new(), |step| format!("last verified checkpoint at step {step}"));
-                self.bar.update(done, total, &note);
+                if self.now >= self.bar_due {
+                    self.bar_due = self.now + BAR_EVERY;
+                    let safe = record(self.shared).safe_step;
+                    let note = safe.map_or(String::new(), |step| format!("last verified checkpoint at step {step}"));
+                    self.bar.update(done, total, &note);
+                }
                 Ok(None)
             }
         }
@@ -171,6 +188,7 @@ impl Steps<'_> {
     fn hear(&mut self) -> Result<(), RunError> {
         while let Some(news) = self.saver.poll()? {
             self.take(news)?;
+            self.now = Instant::now();
         }
         Ok(())
     }
@@ -231,7 +249,7 @@ impl Steps<'_> {
         // A checkpoint that was asked for is not skipped: it waits for the one that is being saved.
         let asked = !self.saver.is_busy() && self.context.stops.take_checkpoint_request();
         let first = self.saved_step.is_none() && step == 0 && self.failures == 0;
-        if !(asked || first || self.pace.is_due(step)) {
+        if !(asked || first || self.pace.is_due(step, self.now)) {
             return Ok(());
         }
         self.pace.passed(step);
@@ -253,7 +271,7 @@ impl Steps<'_> {
         tracing::info!(step, "Saving checkpoint at step {step}");
         let buffers = std::mem::take(&mut self.running.buffers);
         let running = &mut self.running;
-        let snapshot = self.context.watch.during(Call::Snapshot, || running.guest.snapshot(buffers));
+        let snapshot = self.context.watch.during(Call::Snapshot, began, || running.guest.snapshot(buffers));
         let snapshot = snapshot.map_err(|cause| self.failed(Call::Snapshot, cause))?;
         // How often a snapshot is taken is the host's affair: what it reports belongs to no step.
         drop(self.running.events.take_metrics());
@@ -275,6 +293,7 @@ impl Steps<'_> {
         record(self.shared).saves.waited_ms += u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         self.saver.save(Parcel { metadata: metadata.clone(), snapshot, frozen })?;
         self.saved_step = Some(step);
+        self.now = Instant::now();
         Ok(metadata)
     }
 

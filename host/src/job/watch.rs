@@ -4,6 +4,7 @@
 //! for as long as the save that follows leaves room, then interrupts the guest; and shortly before the platform would send
 //! SIGKILL it ends the process itself, whatever hangs, so that the exit code is ours.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -30,24 +31,60 @@ struct Shared {
     changed: Condvar,
     grace: Duration,
     step_timeout: Option<Duration>,
+    /// What [`Running`] is counted from.
+    began: Instant,
+    /// The running call, as [`Running::word`]; 0 for none. No part of the state behind the lock: steps may be so short that
+    /// taking a lock around each would cost more than they do.
+    call: AtomicU64,
+    /// Whether a stop is requested.
+    stopping: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     stop: Option<StopReason>,
     interrupter: Option<Interrupter>,
-    call: Option<Running>,
+    /// The call whose stall was told.
+    stall_told: Option<Running>,
     /// What a save is predicted to take.
     reserve: Duration,
     /// The 95th percentile of step times; none before there are enough.
     usual_step: Option<Duration>,
 }
 
+/// A call that has begun and not ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Running {
     call: Call,
-    since: Instant,
-    interrupted: bool,
-    stall_told: bool,
+    /// Since the watch began.
+    since: Duration,
+}
+
+/// In the word of a running call: it was told to end.
+const INTERRUPTED: u64 = 1 << 3;
+
+impl Running {
+    /// Nanoseconds, of which 60 bits last for decades, then a bit for [`INTERRUPTED`] and three for the call.
+    fn word(self) -> u64 {
+        let call = match self.call {
+            Call::Start => 1,
+            Call::Restore => 2,
+            Call::Step => 3,
+            Call::Snapshot => 4,
+        };
+        (self.since.as_nanos() as u64) << 4 | call
+    }
+
+    fn of_word(word: u64) -> Option<Self> {
+        let call = match word & 0b111 {
+            1 => Call::Start,
+            2 => Call::Restore,
+            3 => Call::Step,
+            4 => Call::Snapshot,
+            _ => return None,
+        };
+        Some(Self { call, since: Duration::from_nanos(word >> 4) })
+    }
 }
 
 /// Of the grace time, what is kept for ending: the process is gone before SIGKILL comes.
@@ -59,11 +96,14 @@ pub fn margin(grace: Duration) -> Duration {
 impl Watch {
     /// Starts watching.
     pub fn start(stops: &StopRequests, grace: Duration, step_timeout: Option<Duration>) -> std::io::Result<Self> {
-        let shared = Shared { state: Mutex::default(), changed: Condvar::new(), grace, step_timeout };
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let (call, stopping) = (AtomicU64::new(0), AtomicBool::new(false));
+        let shared = Shared { state, changed, grace, step_timeout, began: Instant::now(), call, stopping };
         let watch = Self(Arc::new(shared));
         let told = watch.clone();
         stops.subscribe(move |reason| {
             told.lock().stop = Some(reason.clone());
+            told.0.stopping.store(true, Ordering::SeqCst);
             told.0.changed.notify_all();
         });
         let watching = watch.clone();
@@ -83,22 +123,24 @@ impl Watch {
         state.usual_step = usual_step;
     }
 
-    /// Runs a call of the guest under watch.
-    pub fn during<T>(&self, call: Call, run: impl FnOnce() -> T) -> T {
-        {
-            let mut state = self.lock();
-            state.call = Some(Running { call, since: Instant::now(), interrupted: false, stall_told: false });
-            // The watching thread does not know yet when this call has to end.
-            if state.stop.is_some() {
-                self.0.changed.notify_all();
-            }
+    /// Runs a call of the guest under watch, which counts from `began`. One at a time.
+    pub fn during<T>(&self, call: Call, began: Instant, run: impl FnOnce() -> T) -> T {
+        let running = Running { call, since: began.saturating_duration_since(self.0.began) };
+        // One order for this and the stop request: either it is seen here, or whoever makes it sees the call.
+        self.0.call.store(running.word(), Ordering::SeqCst);
+        if self.0.stopping.load(Ordering::SeqCst) {
+            // The watching thread does not know yet when this call has to end. It looks under the lock, then waits.
+            drop(self.lock());
+            self.0.changed.notify_all();
         }
         let answer = run();
-        let mut state = self.lock();
-        let interrupted = state.call.take().is_some_and(|running| running.interrupted);
-        if interrupted && let Some(interrupter) = &state.interrupter {
-            // The call may have ended by itself just before: the wish must not hit the next one.
-            interrupter.clear();
+        let word = self.0.call.swap(0, Ordering::SeqCst);
+        if word & INTERRUPTED != 0 {
+            // The watching thread marks the call and makes its wish under one lock, so by now it has made it.
+            if let Some(interrupter) = &self.lock().interrupter {
+                // The call may have ended by itself just before: the wish must not hit the next one.
+                interrupter.clear();
+            }
         }
         answer
     }
@@ -150,8 +192,9 @@ impl Watch {
     }
 
     fn judge(&self, state: &mut State, now: Instant) {
-        let Some(running) = &state.call else { return };
-        let age = now.duration_since(running.since);
+        let word = self.0.call.load(Ordering::SeqCst);
+        let Some(running) = Running::of_word(word) else { return };
+        let age = now.saturating_duration_since(self.0.began + running.since);
         let grace_ends = self.end_of_call(state, running.call).is_some_and(|end| now >= end);
         let too_long = self.0.step_timeout.is_some_and(|limit| age >= limit);
         let stall = running.call == Call::Step
@@ -161,14 +204,15 @@ impl Watch {
             (false, true) => Some(Interruption::StepTimeout),
             (false, false) => None,
         };
-        let interrupter = state.interrupter.clone();
-        let Some(running) = &mut state.call else { return };
-        if let (Some(why), Some(interrupter), false) = (why, &interrupter, running.interrupted) {
-            running.interrupted = true;
-            interrupter.interrupt(why);
+        if let (Some(why), Some(interrupter), 0) = (why, &state.interrupter, word & INTERRUPTED) {
+            // Unless the call ended meanwhile, and another perhaps began.
+            let mark = self.0.call.compare_exchange(word, word | INTERRUPTED, Ordering::SeqCst, Ordering::Relaxed);
+            if mark.is_ok() {
+                interrupter.interrupt(why);
+            }
         }
-        if stall && !running.stall_told {
-            running.stall_told = true;
+        if stall && state.stall_told != Some(running) {
+            state.stall_told = Some(running);
             let seconds = age.as_secs();
             drop(tell(move || tracing::warn!(seconds, "A step has been running for {seconds} s")));
         }
@@ -176,10 +220,9 @@ impl Watch {
 
     fn next_look(&self, state: &State, now: Instant) -> Duration {
         let tick = self.0.step_timeout.map_or(TICK, |limit| (limit / 4).clamp(Duration::from_millis(1), TICK));
-        let ends = [
-            self.end_of_process(state),
-            state.call.as_ref().filter(|call| !call.interrupted).and_then(|call| self.end_of_call(state, call.call)),
-        ];
+        let word = self.0.call.load(Ordering::SeqCst);
+        let running = Running::of_word(word).filter(|_| word & INTERRUPTED == 0);
+        let ends = [self.end_of_process(state), running.and_then(|running| self.end_of_call(state, running.call))];
         let ends = ends.into_iter().flatten().map(|end| end.saturating_duration_since(now));
         ends.chain([tick]).min().unwrap_or(tick)
     }

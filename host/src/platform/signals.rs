@@ -130,7 +130,8 @@ impl StopRequests {
     /// Whether a checkpoint was requested (SIGUSR1) since this was last asked.
     #[must_use]
     pub fn take_checkpoint_request(&self) -> bool {
-        self.shared.checkpoint.swap(false, Ordering::AcqRel)
+        // Looked at first, since it is asked before every step and hardly ever true.
+        self.shared.checkpoint.load(Ordering::Relaxed) && self.shared.checkpoint.swap(false, Ordering::AcqRel)
     }
 
     fn handle(&self, effect: Effect) {

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -31,6 +32,8 @@ struct Inner {
     stream: GuestStream,
     events: Arc<dyn GuestEvents>,
     pending: Mutex<Pending>,
+    /// Whether there are last words: asked before every call, most of which print none.
+    has_words: AtomicBool,
 }
 
 #[derive(Default)]
@@ -43,7 +46,7 @@ struct Pending {
 
 impl Lines {
     pub(super) fn new(stream: GuestStream, events: Arc<dyn GuestEvents>) -> Self {
-        Self(Arc::new(Inner { stream, events, pending: Mutex::default() }))
+        Self(Arc::new(Inner { stream, events, pending: Mutex::default(), has_words: AtomicBool::new(false) }))
     }
 
     /// Hands over a last line that has no end yet.
@@ -56,7 +59,11 @@ impl Lines {
 
     /// Forgets what was printed in earlier calls.
     pub(super) fn begin_call(&self) {
-        self.lock().last_words.clear();
+        if self.0.has_words.load(Ordering::Acquire) {
+            let mut pending = self.lock();
+            pending.last_words.clear();
+            self.0.has_words.store(false, Ordering::Release);
+        }
     }
 
     /// The last lines printed in this call.
@@ -103,6 +110,7 @@ impl Lines {
                 pending.last_words.pop_front();
             }
             pending.last_words.push_back(text.into_owned());
+            self.0.has_words.store(true, Ordering::Release);
         }
     }
 
