@@ -9,10 +9,12 @@
 //! tally     sums what the test runner says
 //! demo      the main job, with the platform played against it
 //! rack      the long proofs, run before a piece of work is called done and not in CI
+//! bench     figures, as ratios to what the same work costs without Steadfast
 //! ```
 //!
 //! What is checked is decided in the host (`steadfast rehearse`) and in its tests; here are only the order and the words.
 
+mod bench;
 mod ci;
 mod demo;
 mod host;
@@ -47,6 +49,11 @@ enum Command {
         #[arg(value_enum)]
         name: rack::Rack,
     },
+    /// What Steadfast costs, as ratios to a baseline measured in the same run; about a minute once built
+    Bench {
+        /// Which figures: step, digits, save, freeze, start; all of them if none is named
+        figures: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -55,6 +62,7 @@ fn main() -> ExitCode {
         Command::Test => ci::run(),
         Command::Plugins => plugins::build(),
         Command::Rack { name } => rack::run(name),
+        Command::Bench { figures } => bench::run(&figures),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

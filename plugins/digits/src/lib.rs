@@ -26,9 +26,10 @@ const INPUT: &str = "digits.csv.gz";
 const METRICS: &str = "metrics.csv";
 const MODEL: &str = "model.safetensors";
 
+/// How long, and how, to train.
 #[derive(Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Config {
+pub struct Config {
     epochs: u32,
     batch_size: usize,
     learning_rate: f32,
@@ -56,8 +57,9 @@ impl Config {
     }
 }
 
+/// A network in training. Public for whoever runs it natively: see `examples/natively.rs`.
 #[derive(Serialize, Deserialize)]
-struct Digits {
+pub struct Digits {
     config: Config,
     network: Network,
     optimizer: Adam,
