@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::tally::Tally;
-use crate::{host, plugins, step};
+use crate::{host, packages, plugins, step};
 
 /// Runs every check, and prints the sum of the tests as the last line.
 pub(crate) fn run() -> Result<()> {
@@ -63,8 +63,8 @@ fn tests(sabotaged: &Path, tally: &mut Tally) -> Result<()> {
 }
 
 fn shell_scripts(skipped: &mut Vec<String>) -> Result<()> {
-    if !step::installed("shellcheck", &["--version"]) {
-        skipped.push("shell scripts: shellcheck is not installed".to_owned());
+    if let Err(missing) = packages::ensure(&["shellcheck"], &["shellcheck"]) {
+        skipped.push(format!("shell scripts: {missing}"));
         return Ok(());
     }
     step::run("shell scripts", Command::new("shellcheck").args(scripts()?).current_dir(step::root()))

@@ -1,4 +1,4 @@
-//! The long proofs: hours of rehearsal, run before a piece of work is called done and not in CI.
+//! Hours of rehearsal: no difference where none may be, and a difference where there must be one.
 
 use std::fmt;
 use std::path::Path;
@@ -6,18 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 
 use crate::{host, plugins, step};
-
-/// Which proof.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Rack {
-    /// No difference for `digits` and `countdown`, wherever they are stopped and whatever the volume does
-    Torture,
-    /// A difference for every plugin that loses state, and for a host without any one of its durability rules
-    Sabotage,
-}
 
 /// One rehearsal, and what it must find.
 struct Proof {
@@ -46,20 +36,23 @@ struct Outcome {
 /// A hundred random instants prove little about a phase that hardly any of them struck.
 const LEAST_INSTANTS: u64 = 10;
 
-/// Runs every rehearsal of a proof, also after one that failed, and prints a table.
-pub(crate) fn run(rack: Rack) -> Result<()> {
+/// No difference for `digits` and `countdown`, wherever they are stopped and whatever the volume does.
+pub(super) fn torture() -> Result<()> {
     plugins::build()?;
-    let proofs = match rack {
-        Rack::Torture => {
-            host::build()?;
-            torture()
-        }
-        Rack::Sabotage => {
-            let sabotaged = host::build_sabotaged()?;
-            host::build()?;
-            sabotage(&sabotaged)
-        }
-    };
+    host::build()?;
+    all(undisturbable())
+}
+
+/// A difference for every plugin that loses state, and for a host without any one of its durability rules.
+pub(super) fn sabotage() -> Result<()> {
+    plugins::build()?;
+    let sabotaged = host::build_sabotaged()?;
+    host::build()?;
+    all(sabotaged_in_turn(&sabotaged))
+}
+
+/// Runs every rehearsal of a proof, also after one that failed, and prints a table.
+fn all(proofs: Vec<Proof>) -> Result<()> {
     let mut outcomes = Vec::new();
     for proof in proofs {
         let outcome = proof.run()?;
@@ -157,7 +150,7 @@ const DISTURBANCES: [&[&str]; 7] = [
     &["--faults", "every-operation"],
 ];
 
-fn torture() -> Vec<Proof> {
+fn undisturbable() -> Vec<Proof> {
     let mut proofs = Vec::new();
     for (job, options) in JOBS {
         for keep in ["1", "2"] {
@@ -179,7 +172,7 @@ const FORGETFUL: [&str; 3] = ["forgets_generator", "applies_twice", "forgets_cur
 const RULES: [&str; 5] =
     ["close-unchecked", "prune-before-verify", "rename-before-close", "load-without-hashes", "outputs-late"];
 
-fn sabotage(sabotaged: &Path) -> Vec<Proof> {
+fn sabotaged_in_turn(sabotaged: &Path) -> Vec<Proof> {
     let mut proofs = Vec::new();
     for guest in FORGETFUL {
         let mut command = rehearse(&host::binary(), &plugins::guest(guest), &["--config", r#"{"steps": 20}"#]);
@@ -226,9 +219,9 @@ mod tests {
 
     #[test]
     fn the_matrix_is_complete() {
-        assert_eq!(torture().len(), JOBS.len() * 2 * DISTURBANCES.len());
+        assert_eq!(undisturbable().len(), JOBS.len() * 2 * DISTURBANCES.len());
         let different = |proof: &&Proof| proof.expected == Verdict::Different;
-        assert_eq!(sabotage(Path::new("host")).iter().filter(different).count(), 8);
+        assert_eq!(sabotaged_in_turn(Path::new("host")).iter().filter(different).count(), 8);
     }
 
     #[test]

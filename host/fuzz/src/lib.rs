@@ -1,0 +1,1 @@
+//! Fuzz targets for everything that Steadfast reads from outside.
