@@ -10,6 +10,7 @@ mod data;
 mod network;
 #[cfg(test)]
 mod tests;
+mod vector;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

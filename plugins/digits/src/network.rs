@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use steadfast_guest::{Error, Result};
 
 use crate::data::Sample;
+use crate::vector::{add_scaled, dot};
 
 /// A layer's weights, or anything of their shape: a gradient, a moment of the optimizer.
 #[derive(Clone, Serialize, Deserialize)]
@@ -38,8 +39,7 @@ impl Dense {
 
     fn forward(&self, inputs: &[f32]) -> Vec<f32> {
         let rows = self.weights.chunks_exact(self.inputs).zip(&self.biases);
-        rows.map(|(row, bias)| row.iter().zip(inputs).map(|(weight, input)| weight * input).sum::<f32>() + bias)
-            .collect()
+        rows.map(|(row, bias)| dot(row, inputs) + bias).collect()
     }
 
     /// Adds to `gradient` what these errors at the outputs say, and answers the errors at the inputs.
@@ -48,12 +48,8 @@ impl Dense {
         for (output, error) in errors.iter().enumerate() {
             gradient.biases[output] += error;
             let row = output * self.inputs..(output + 1) * self.inputs;
-            for (slope, input) in gradient.weights[row.clone()].iter_mut().zip(inputs) {
-                *slope += error * input;
-            }
-            for (sum, weight) in below.iter_mut().zip(&self.weights[row]) {
-                *sum += error * weight;
-            }
+            add_scaled(&mut gradient.weights[row.clone()], *error, inputs);
+            add_scaled(&mut below, *error, &self.weights[row]);
         }
         below
     }
@@ -78,7 +74,7 @@ impl Network {
     /// What the hidden layer and the output layer answer.
     fn forward(&self, sample: &Sample) -> (Vec<f32>, Vec<f32>) {
         let mut active = self.hidden.forward(&sample.pixels);
-        active.iter_mut().for_each(|value| *value = value.max(0.0));
+        active.iter_mut().for_each(|value| *value = if *value > 0.0 { *value } else { 0.0 });
         let scores = self.output.forward(&active);
         (active, scores)
     }
@@ -122,14 +118,15 @@ impl Network {
         views.and_then(|views| serialize(views, None)).map_err(Error::invalid)
     }
 
-    fn values(&self) -> impl Iterator<Item = &f32> {
-        [&self.hidden, &self.output].into_iter().flat_map(|layer| layer.weights.iter().chain(&layer.biases))
+    /// All parameters, layer after layer.
+    fn slices(&self) -> [&[f32]; 4] {
+        let Self { hidden, output } = self;
+        [&hidden.weights, &hidden.biases, &output.weights, &output.biases]
     }
 
-    fn values_mut(&mut self) -> impl Iterator<Item = &mut f32> {
-        [&mut self.hidden, &mut self.output]
-            .into_iter()
-            .flat_map(|layer| layer.weights.iter_mut().chain(&mut layer.biases))
+    fn slices_mut(&mut self) -> [&mut [f32]; 4] {
+        let Self { hidden, output } = self;
+        [&mut hidden.weights, &mut hidden.biases, &mut output.weights, &mut output.biases]
     }
 }
 
@@ -164,11 +161,17 @@ impl Adam {
         self.updates += 1;
         let unbias_mean = 1.0 - Self::KEEP_MEAN.powi(self.updates);
         let unbias_square = 1.0 - Self::KEEP_SQUARE.powi(self.updates);
-        let moments = self.mean.values_mut().zip(self.square.values_mut());
-        for ((weight, slope), (mean, square)) in network.values_mut().zip(gradient.values()).zip(moments) {
-            *mean = Self::KEEP_MEAN * *mean + (1.0 - Self::KEEP_MEAN) * slope;
-            *square = Self::KEEP_SQUARE * *square + (1.0 - Self::KEEP_SQUARE) * slope * slope;
-            *weight -= learning_rate * (*mean / unbias_mean) / ((*square / unbias_square).sqrt() + 1e-8);
+        let moments = self.mean.slices_mut().into_iter().zip(self.square.slices_mut());
+        for ((weights, slopes), (means, squares)) in
+            network.slices_mut().into_iter().zip(gradient.slices()).zip(moments)
+        {
+            let length = weights.len();
+            let (slopes, means, squares) = (&slopes[..length], &mut means[..length], &mut squares[..length]);
+            for i in 0..length {
+                means[i] = Self::KEEP_MEAN * means[i] + (1.0 - Self::KEEP_MEAN) * slopes[i];
+                squares[i] = Self::KEEP_SQUARE * squares[i] + (1.0 - Self::KEEP_SQUARE) * slopes[i] * slopes[i];
+                weights[i] -= learning_rate * (means[i] / unbias_mean) / ((squares[i] / unbias_square).sqrt() + 1e-8);
+            }
         }
     }
 }
@@ -176,11 +179,12 @@ impl Adam {
 #[cfg(test)]
 impl Network {
     pub(crate) fn flat(&self) -> Vec<f32> {
-        self.values().copied().collect()
+        self.slices().concat()
     }
 
     pub(crate) fn nudge(&mut self, at: usize, shift: f32) {
-        if let Some(value) = self.values_mut().nth(at) {
+        let mut values = self.slices_mut().into_iter().flatten();
+        if let Some(value) = values.nth(at) {
             *value += shift;
         }
     }
