@@ -43,6 +43,7 @@
 mod bytes;
 mod layout;
 mod read;
+mod sample;
 mod scratch;
 #[cfg(test)]
 mod tests;

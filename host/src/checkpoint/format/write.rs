@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 use super::layout::{ChunkEntry, Codec, Extent, FOOTER_BYTES, Footer, SectionEntry, header};
-use super::{CHUNK_BYTES, FORMAT_VERSION, SectionKind, scratch};
+use super::{CHUNK_BYTES, FORMAT_VERSION, SectionKind, sample, scratch};
 
 /// How hard to compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,9 @@ impl<'a> Batch<'a> {
         for piece in &self.pieces {
             let content_hash = *blake3::hash(piece.bytes).as_bytes();
             let room = &mut buffer[used..used + piece.bytes.len() - 1];
-            self.packed.push(match scratch::compress(level, piece.bytes, room)? {
+            let frame =
+                if sample::is_noise(level, piece.bytes)? { None } else { scratch::compress(level, piece.bytes, room)? };
+            self.packed.push(match frame {
                 Some(length) => {
                     let frame = used..used + length;
                     let stored_hash = *blake3::hash(&buffer[frame.clone()]).as_bytes();
