@@ -30,6 +30,7 @@ pub fn figures() -> Result<Vec<Row>> {
         input: Some(input.clone()),
         output: outputs[0].clone(),
         memory_limit: 1 << 30,
+        state_limit: 1 << 30,
         seed: 1,
         events: Arc::new(Deaf),
     };

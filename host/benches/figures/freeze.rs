@@ -20,7 +20,14 @@ pub fn figures() -> Result<Vec<Row>> {
     let folder = places::on_disk()?;
     let plugin = Runtime::new(None)?.load(&places::component("big_state")?, &|_| {})?;
     let output = folder.path().to_owned();
-    let settings = GuestSettings { input: None, output, memory_limit: 1 << 30, seed: 1, events: Arc::new(Deaf) };
+    let settings = GuestSettings {
+        input: None,
+        output,
+        memory_limit: 1 << 30,
+        state_limit: 1 << 30,
+        seed: 1,
+        events: Arc::new(Deaf),
+    };
     let mut guest = plugin.instantiate(settings)?;
     guest.start(&job(), &format!(r#"{{"mebibytes": {MEBIBYTES}, "sections": 4}}"#))?;
 

@@ -37,7 +37,14 @@ pub fn figures() -> Result<Vec<Row>> {
     )?;
 
     let output = folder.path().to_owned();
-    let settings = GuestSettings { input: None, output, memory_limit: 1 << 30, seed: 1, events: Arc::new(Deaf) };
+    let settings = GuestSettings {
+        input: None,
+        output,
+        memory_limit: 1 << 30,
+        state_limit: 1 << 30,
+        seed: 1,
+        events: Arc::new(Deaf),
+    };
     let mut guest = Runtime::new(None)?.load(&component, &|_| {})?.instantiate(settings)?;
     guest.start(&job(), &config(u64::MAX))?;
     let of_guest = in_turn(

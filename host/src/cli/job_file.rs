@@ -90,6 +90,7 @@ input = "data"
 output = "out"
 scratch = "tmp"
 seed = 7
+canonical-nans = true
 volume = "/mnt/bucket"
 every = "5steps"
 keep = 3
@@ -101,6 +102,7 @@ if-done = "restart"
 volume-is-ephemeral = true
 grace = "15s"
 memory-limit = "1GiB"
+state-limit = "100MiB"
 step-timeout = "1m"
 attempt-deadline = "2h"
 max-stalled = 5
@@ -138,11 +140,13 @@ steps = 1000
         --if-done=restart
         --grace=15s
         --memory-limit=1073741824
+        --state-limit=104857600
         --step-timeout=1m
         --attempt-deadline=2h
         --max-stalled=5
         --max-save-failures=6
         --log=json
+        --canonical-nans
         --volume-is-ephemeral
         "#);
     }
@@ -182,10 +186,10 @@ steps = 1000
         hint: did you mean `config`?
         `job.toml`, line 1: `quux` is unknown
           1 | quux = 1
-        hint: these are known: name, run-id, config, input, output, scratch, seed, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
+        hint: these are known: name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
         `job.toml`, line 1: `dry-run` is unknown
           1 | dry-run = true
-        hint: these are known: name, run-id, config, input, output, scratch, seed, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
+        hint: these are known: name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
         `job.toml`, line 1: it has no unit: say a time, such as 30s or 5m, or a number of steps, such as 5steps
           1 | every = 30
         `job.toml`, line 1: invalid type: boolean `true`, expected a text

@@ -54,6 +54,10 @@ pub(super) struct RunOptions {
     #[serde(deserialize_with = "whole_number")]
     pub(super) seed: Option<u64>,
 
+    /// Give every NaN the same bits on every kind of processor; arithmetic with floats takes up to twice as long
+    #[arg(long, help_heading = "Work")]
+    pub(super) canonical_nans: bool,
+
     /// Where checkpoints go: a folder that outlives the attempt, such as a mounted bucket or disk. Also $STEADFAST_VOLUME
     /// [default: ./checkpoints, on a plain machine only]
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
@@ -99,10 +103,15 @@ pub(super) struct RunOptions {
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) grace: Option<Time>,
 
-    /// The most that the plugin's memories and tables may take together [default: 2GiB]
+    /// The most that the plugin's memories and tables may take together [default: 2GiB, or what fits beside the state's copy]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) memory_limit: Option<Size>,
+
+    /// The most that the plugin's state may take in a checkpoint; memory is set aside for a copy of it [default: as --memory-limit]
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) state_limit: Option<Size>,
 
     /// End the attempt when a step, or another call of the plugin, takes longer [default: only warn of a stall]
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
@@ -146,6 +155,7 @@ impl RunOptions {
             output: self.output.or(file.output),
             scratch: self.scratch.or(file.scratch),
             seed: self.seed.or(file.seed),
+            canonical_nans: self.canonical_nans || file.canonical_nans,
             volume: self.volume.or(file.volume),
             every: self.every.or(file.every),
             keep: self.keep.or(file.keep),
@@ -157,6 +167,7 @@ impl RunOptions {
             volume_is_ephemeral: self.volume_is_ephemeral || file.volume_is_ephemeral,
             grace: self.grace.or(file.grace),
             memory_limit: self.memory_limit.or(file.memory_limit),
+            state_limit: self.state_limit.or(file.state_limit),
             step_timeout: self.step_timeout.or(file.step_timeout),
             attempt_deadline: self.attempt_deadline.or(file.attempt_deadline),
             max_stalled: self.max_stalled.or(file.max_stalled),
@@ -212,14 +223,19 @@ impl RunOptions {
             ("--if-done", word(self.if_done.as_ref())),
             ("--grace", text(self.grace.map(|time| time.to_string().replace(' ', "")).as_ref())),
             ("--memory-limit", text(self.memory_limit.as_ref())),
+            ("--state-limit", text(self.state_limit.as_ref())),
             ("--step-timeout", text(self.step_timeout.map(|time| time.to_string().replace(' ', "")).as_ref())),
             ("--attempt-deadline", text(self.attempt_deadline.map(|time| time.to_string().replace(' ', "")).as_ref())),
             ("--max-stalled", text(self.max_stalled.as_ref())),
             ("--max-save-failures", text(self.max_save_failures.as_ref())),
             ("--log", word(self.log.as_ref())),
         ];
-        let flags =
-            [("--fresh", self.fresh), ("--volume-is-ephemeral", self.volume_is_ephemeral), ("--dry-run", self.dry_run)];
+        let flags = [
+            ("--canonical-nans", self.canonical_nans),
+            ("--fresh", self.fresh),
+            ("--volume-is-ephemeral", self.volume_is_ephemeral),
+            ("--dry-run", self.dry_run),
+        ];
         let values = with_values.into_iter().filter_map(|(name, value)| {
             // One word, so that a value may begin with a dash.
             let mut word = OsString::from(name);

@@ -111,7 +111,9 @@ fn specification(options: RunOptions, target: Place) -> Result<JobSpec, Failure>
     spec.every = options.every.unwrap_or(spec.every);
     spec.keep = options.keep.unwrap_or(spec.keep);
     spec.grace = options.grace.map(|time| time.0);
-    spec.memory_limit = options.memory_limit.map_or(spec.memory_limit, |size| size.0);
+    spec.memory_limit = options.memory_limit.map(|size| size.0);
+    spec.state_limit = options.state_limit.map(|size| size.0);
+    spec.canonical_nans = options.canonical_nans;
     spec.step_timeout = options.step_timeout.map(|time| time.0);
     spec.attempt_deadline = options.attempt_deadline.map(|time| time.0);
     spec.if_done = options.if_done.unwrap_or_default();

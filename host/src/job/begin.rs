@@ -72,7 +72,8 @@ fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> String {
         spec.config,
         input,
         spec.seed,
-        spec.memory_limit,
+        scene.memory.guest,
+        scene.memory.state,
         spec.step_timeout.map(|limit| limit.as_millis())
     ]);
     blake3::hash(text.to_string().as_bytes()).to_hex().to_string()
@@ -233,7 +234,8 @@ fn bring_up(
     let settings = GuestSettings {
         input: context.spec.input.clone(),
         output: scratch.output(),
-        memory_limit: context.spec.memory_limit,
+        memory_limit: context.scene.memory.guest,
+        state_limit: context.scene.memory.state,
         seed: job.seed,
         events: Arc::clone(&events) as Arc<dyn crate::plugin::GuestEvents>,
     };

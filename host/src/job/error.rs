@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::ExitCode;
 use super::changes::Change;
+use super::memory::in_bytes;
 use super::saver::SaverGone;
 use crate::checkpoint::faults::FaultPlanError;
 use crate::checkpoint::input::InputError;
@@ -29,6 +30,18 @@ pub enum RunError {
         deadline: Duration,
         /// Subtracted from it.
         grace: Duration,
+    },
+    /// The container would be killed for memory, sooner or later.
+    #[error("this container allows {} of memory, and this attempt may need {}: {parts}", in_bytes(*allowed), in_bytes(*needed))]
+    Memory {
+        /// The container's limit.
+        allowed: u64,
+        /// The sum.
+        needed: u64,
+        /// What it is made of.
+        parts: String,
+        /// Options with which it would fit.
+        instead: Option<String>,
     },
     /// The environment asks for faults in words that make no sense.
     #[error(transparent)]
@@ -153,9 +166,11 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Platform(_) | Self::ShortDeadline { .. } | Self::Faults(_) | Self::Unwritable { .. } => {
-                ExitCode::Usage
-            }
+            Self::Platform(_)
+            | Self::ShortDeadline { .. }
+            | Self::Memory { .. }
+            | Self::Faults(_)
+            | Self::Unwritable { .. } => ExitCode::Usage,
             Self::Input(error) if error.is_not_there() => ExitCode::Usage,
             Self::Plugin(error) => plugin_code(error),
             Self::Claim(ClaimError::NoSuchStep { .. }) => ExitCode::Usage,
@@ -207,6 +222,10 @@ impl RunError {
         match self {
             Self::Platform(error) => error.hint().map(Into::into),
             Self::ShortDeadline { .. } => Some("give a longer --attempt-deadline, or a shorter --grace".into()),
+            Self::Memory { needed, instead, .. } => {
+                let or = instead.as_ref().map(|options| format!("; or {options}")).unwrap_or_default();
+                Some(format!("allow the container {} MiB{or}", needed.div_ceil(1 << 20)))
+            }
             Self::Load(LoadError::NoneUsable { .. }) => Some(
                 "repair or bring back a checkpoint file; to give the work up and begin at step 0, say --fresh".into(),
             ),

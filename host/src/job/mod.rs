@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `run` | one attempt from its first look at the volume to its exit code |
 //! | `scene` | who and where the attempt is; what is refused before anything is written |
+//! | `memory` | whether guest, state and host fit into the memory that is allowed |
 //! | `begin` | which checkpoint it goes on from, and the guest brought to that point |
 //! | `steps` | the loop: step, save when due, stop when asked |
 //! | `saver` | the thread that owns the session and writes checkpoints |
@@ -22,6 +23,7 @@ mod error;
 mod events;
 mod exit;
 pub mod marks;
+mod memory;
 mod opening;
 mod pace;
 mod run;

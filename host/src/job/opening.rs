@@ -25,7 +25,7 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
     };
     let bytes = |bytes| ByteSize::b(bytes).display().iec();
     let cached = if plugin.from_cache() { "compiled before" } else { "compiled now" };
-    let mut limits = vec![format!("guest memory {}", bytes(spec.memory_limit))];
+    let mut limits = vec![scene.memory.limits()];
     limits
         .push(spec.step_timeout.map_or("no step timeout".into(), |limit| format!("step timeout {}", in_words(limit))));
     limits.extend(spec.attempt_deadline.map(|limit| format!("attempt deadline {}", in_words(limit))));

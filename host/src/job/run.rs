@@ -16,7 +16,7 @@ use super::{ExitCode, RunError, opening};
 use crate::checkpoint::outputs;
 use crate::checkpoint::store::{DoneRecord, Ended, Session, Why};
 use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
-use crate::plugin::{Plugin, PluginError, Runtime, default_cache_folder};
+use crate::plugin::{Nans, Plugin, PluginError, Runtime, default_cache_folder};
 use crate::report::Reporter;
 
 /// What every part of an attempt needs.
@@ -162,9 +162,10 @@ fn load_plugin(
     let (sender, events) = channel();
     let on_stop = sender.clone();
     let file = spec.plugin.clone();
+    let nans = if spec.canonical_nans { Nans::Canonical } else { Nans::AsComputed };
     let load = move || {
         let compiling = |digest: &str| drop(sender.send(Event::Compiling(digest.to_owned())));
-        let plugin = Runtime::new(default_cache_folder(&process_environment))
+        let plugin = Runtime::with(nans, default_cache_folder(&process_environment))
             .and_then(|runtime| runtime.load(&file, &compiling));
         let _ = sender.send(Event::Loaded(plugin));
     };

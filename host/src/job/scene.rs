@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::RunError;
+use super::memory::{MemoryPlan, Room};
 use super::spec::{Changeable, InputDigest, JobSpec};
 use crate::checkpoint::faults;
 use crate::checkpoint::input::{self, Covers};
@@ -24,6 +25,8 @@ pub struct Scene {
     pub store: Store,
     /// What the input is.
     pub input: Option<InputFacts>,
+    /// How memory is divided.
+    pub memory: MemoryPlan,
     volume_is_there: bool,
 }
 
@@ -31,6 +34,7 @@ impl Scene {
     /// Looks around. Nothing is written.
     pub fn find(spec: &JobSpec, placement: Placement) -> Result<Self, RunError> {
         let volume = platform::check_volume(&placement, spec, &Mounts::of_process()?)?;
+        let memory = MemoryPlan::make(spec, room(&volume))?;
         let covers = match spec.input_digest {
             InputDigest::Names => Covers::Names,
             InputDigest::Contents => Covers::Contents,
@@ -47,7 +51,7 @@ impl Scene {
         let disk = faults::from_env(Arc::new(disk))?;
         let task = TaskFolder { index: placement.task_index, count: placement.task_count };
         let store = Store::new(disk, &placement.job.folder, task);
-        Ok(Self { placement, volume, store, input, volume_is_there })
+        Ok(Self { placement, volume, store, input, memory, volume_is_there })
     }
 
     /// One look at the task's folder. A dry run on a plain machine may come before there is a volume.
@@ -115,6 +119,13 @@ impl Scene {
     pub fn scratch(spec: &JobSpec) -> PathBuf {
         spec.scratch.clone().unwrap_or_else(std::env::temp_dir)
     }
+}
+
+fn room(volume: &VolumePlace) -> Room {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    // Buckets are mounted by a program beside us, whose buffers count as ours.
+    let volume_in_memory = volume.filesystem.starts_with("fuse");
+    Room { allowed: platform::memory_allowed(), volume_in_memory, cores }
 }
 
 /// What the command asks for.

@@ -39,8 +39,12 @@ pub struct JobSpec {
     pub keep: NonZeroU32,
     /// Time between the stop signal and SIGKILL; the engine's where none is given.
     pub grace: Option<Duration>,
-    /// Bytes that the guest's memories and tables may have together.
-    pub memory_limit: u64,
+    /// Bytes that the guest's memories and tables may have together; 2 GiB, or what fits, where none is given.
+    pub memory_limit: Option<u64>,
+    /// Bytes that a snapshot of the guest's state may have; as many as its memory where none is given.
+    pub state_limit: Option<u64>,
+    /// Give every NaN the same bits on every kind of processor.
+    pub canonical_nans: bool,
     /// A step, or another call of the guest, that takes longer ends the attempt; without it a stall is only warned of.
     pub step_timeout: Option<Duration>,
     /// Checkpoint and exit 143 after this time, before the platform's own timeout.
@@ -84,7 +88,9 @@ impl JobSpec {
             every: Every::Time(Duration::from_secs(30)),
             keep: NonZeroU32::MIN.saturating_add(1),
             grace: None,
-            memory_limit: 2 << 30,
+            memory_limit: None,
+            state_limit: None,
+            canonical_nans: false,
             step_timeout: None,
             attempt_deadline: None,
             if_done: IfDone::default(),

@@ -2,16 +2,41 @@
 
 use std::path::{Path, PathBuf};
 
-/// The limit in bytes, if anything can be found out.
+/// How much memory may be used, and what happens beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// The limit.
+    pub bytes: u64,
+    /// Who sets it.
+    pub by: Allower,
+}
+
+/// Who limits memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allower {
+    /// A control group, which ends by SIGKILL whoever goes beyond.
+    Container,
+    /// The machine has no more, not counting swap space.
+    Machine,
+}
+
+/// The limit, if anything can be found out.
 #[must_use]
-pub fn memory_allowed() -> Option<u64> {
+pub fn memory_allowed() -> Option<Allowed> {
     allowed(&|path| std::fs::read_to_string(path).ok())
 }
 
-fn allowed(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+fn allowed(read: &dyn Fn(&Path) -> Option<String>) -> Option<Allowed> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| machine_total(&text));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    groups.lines().filter_map(|line| group_limit(line, read)).chain(machine).min()
+    let container = groups.lines().filter_map(|line| group_limit(line, read)).min();
+    match (container, machine) {
+        // Without a limit, groups of the first version say a number that no machine has.
+        (Some(bytes), machine) if machine.is_none_or(|machine| bytes < machine) => {
+            Some(Allowed { bytes, by: Allower::Container })
+        }
+        (_, machine) => machine.map(|bytes| Allowed { bytes, by: Allower::Machine }),
+    }
 }
 
 /// `MemTotal:       16314604 kB`
@@ -40,10 +65,13 @@ fn group_limit(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64
 
 #[cfg(test)]
 mod tests {
+    use super::Allower::{Container, Machine};
     use super::*;
 
-    fn with(files: &[(&str, &str)]) -> Option<u64> {
-        allowed(&|path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned()))
+    fn with(files: &[(&str, &str)]) -> Option<(u64, Allower)> {
+        let read =
+            |path: &Path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned());
+        allowed(&read).map(|allowed| (allowed.bytes, allowed.by))
     }
 
     const MACHINE: (&str, &str) = ("/proc/meminfo", "MemTotal:       1000 kB\nMemFree:  1 kB\n");
@@ -51,23 +79,25 @@ mod tests {
     #[test]
     fn the_machine_is_the_limit_where_no_group_is() {
         assert_eq!(with(&[]), None);
-        assert_eq!(with(&[MACHINE]), Some(1_024_000));
+        assert_eq!(with(&[MACHINE]), Some((1_024_000, Machine)));
         let max = ("/sys/fs/cgroup/a/memory.max", "max\n");
-        assert_eq!(with(&[MACHINE, ("/proc/self/cgroup", "0::/a\n"), max]), Some(1_024_000));
+        assert_eq!(with(&[MACHINE, ("/proc/self/cgroup", "0::/a\n"), max]), Some((1_024_000, Machine)));
     }
 
     #[test]
     fn the_least_limit_on_the_way_to_the_root_counts() {
         let groups = ("/proc/self/cgroup", "0::/a/b\n");
         let (outer, inner) = (("/sys/fs/cgroup/a/memory.max", "500\n"), ("/sys/fs/cgroup/a/b/memory.max", "700\n"));
-        assert_eq!(with(&[MACHINE, groups, outer, inner]), Some(500));
-        assert_eq!(with(&[MACHINE, groups, ("/sys/fs/cgroup/memory.max", "300\n"), outer]), Some(300));
+        assert_eq!(with(&[MACHINE, groups, outer, inner]), Some((500, Container)));
+        assert_eq!(with(&[MACHINE, groups, ("/sys/fs/cgroup/memory.max", "300\n"), outer]), Some((300, Container)));
     }
 
     #[test]
     fn groups_of_the_first_version_are_read() {
         let groups = ("/proc/self/cgroup", "4:cpu,cpuacct:/x\n5:hugetlb,memory:/docker/1\n");
         let limit = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n");
-        assert_eq!(with(&[MACHINE, groups, limit]), Some(4096));
+        assert_eq!(with(&[MACHINE, groups, limit]), Some((4096, Container)));
+        let none = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(with(&[MACHINE, groups, none]), Some((1_024_000, Machine)));
     }
 }

@@ -19,7 +19,7 @@ mod signals;
 mod volume;
 
 pub use engine::{Engine, StopSignal};
-pub use memory::memory_allowed;
+pub use memory::{Allowed, Allower, memory_allowed};
 pub use mounts::{Mount, Mounts};
 pub use placement::{Grace, GraceSource, JobIdentity, NameSource, Placement, detect};
 pub use signals::{StopReason, StopRequests};

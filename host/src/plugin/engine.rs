@@ -17,6 +17,17 @@ const GUEST_STACK: usize = 1 << 20;
 /// Enough to get past the frames of a panic.
 const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
+/// The bits of a NaN that arithmetic makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nans {
+    /// The processor's. One kind of processor always makes the same; x86 and Arm, for one, set another sign. All other numbers are
+    /// the same everywhere anyway.
+    #[default]
+    AsComputed,
+    /// The same everywhere, for up to twice the time of all arithmetic with floats.
+    Canonical,
+}
+
 /// Compiles and runs plugins. One for a process is enough.
 pub struct Runtime {
     pub(super) engine: Engine,
@@ -27,8 +38,13 @@ pub struct Runtime {
 impl Runtime {
     /// Sets the engine up. `cache` is a folder for compiled plugins; without one, every load compiles.
     pub fn new(cache: Option<PathBuf>) -> Result<Self, PluginError> {
+        Self::with(Nans::default(), cache)
+    }
+
+    /// The same, with a choice about NaNs.
+    pub fn with(nans: Nans, cache: Option<PathBuf>) -> Result<Self, PluginError> {
         let failed = |error: wasmtime::Error| PluginError::Engine { cause: format!("{error:#}") };
-        let engine = Engine::new(&config()).map_err(failed)?;
+        let engine = Engine::new(&config(nans)).map_err(failed)?;
         let linker = Arc::new(linker(&engine).map_err(failed)?);
         Ok(Self { engine, linker, cache: cache.map(Cache::new) })
     }
@@ -60,13 +76,13 @@ impl WasiView for GuestState {
     }
 }
 
-fn config() -> Config {
+fn config(nans: Nans) -> Config {
     let mut config = Config::new();
     config
         .epoch_interruption(true)
         .max_wasm_stack(GUEST_STACK)
-        // The same numbers on every machine: no NaN payloads, no freedom for relaxed SIMD.
-        .cranelift_nan_canonicalization(true)
+        // The same numbers on every machine: no freedom for relaxed SIMD, and none for NaNs where that was asked for.
+        .cranelift_nan_canonicalization(nans == Nans::Canonical)
         .relaxed_simd_deterministic(true)
         // Threads would make runs differ, and shared memories escape the memory limit.
         .wasm_threads(false)

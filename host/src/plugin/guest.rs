@@ -19,9 +19,6 @@ use super::state::{Reader, Snapshot, Writer};
 use super::stdio::Lines;
 use super::{GuestSettings, GuestStream, JobInfo, Plugin, PluginError, Step, wasi};
 
-/// A guest may say more in its state than it holds in memory, but not without bound.
-const SNAPSHOT_PER_MEMORY: u64 = 4;
-const SMALLEST_SNAPSHOT_LIMIT: u64 = 64 << 20;
 const SMALLEST_HOSTCALL_FUEL: u64 = 1 << 20;
 /// Streams, files and pollables that a guest may hold at once.
 const MOST_RESOURCES: usize = 100_000;
@@ -33,7 +30,7 @@ pub struct Guest {
     random: Random,
     stdout: Lines,
     stderr: Lines,
-    snapshot_limit: u64,
+    state_limit: u64,
     ended: Option<String>,
 }
 
@@ -65,8 +62,7 @@ impl Guest {
             let why = failure::explain(&error, refusal, &stderr.last_words());
             PluginError::Instantiate { path: plugin.path().to_owned(), cause: why.to_string() }
         })?;
-        let snapshot_limit = settings.memory_limit.saturating_mul(SNAPSHOT_PER_MEMORY).max(SMALLEST_SNAPSHOT_LIMIT);
-        Ok(Self { store, bindings, random, stdout, stderr, snapshot_limit, ended: None })
+        Ok(Self { store, bindings, random, stdout, stderr, state_limit: settings.state_limit, ended: None })
     }
 
     /// Begins the task from step 0.
@@ -88,7 +84,7 @@ impl Guest {
 
     /// The guest's state. The buffers of `reuse`, an earlier snapshot, are used again for sections of the same names.
     pub fn snapshot(&mut self, reuse: Snapshot) -> Result<Snapshot, CallError> {
-        let writer = Writer::new(reuse, self.snapshot_limit);
+        let writer = Writer::new(reuse, self.state_limit);
         let (version, writer) =
             self.call_with(writer, |workload, store, rep| workload.call_snapshot(store, Resource::new_borrow(rep)))?;
         self.settle_files();

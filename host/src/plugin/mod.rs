@@ -45,7 +45,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use cache::default_cache_folder;
-pub use engine::Runtime;
+pub use engine::{Nans, Runtime};
 pub use error::PluginError;
 pub use failure::{CallError, GuestError};
 pub use guest::Guest;
@@ -65,6 +65,8 @@ pub struct GuestSettings {
     pub output: PathBuf,
     /// The most bytes that all memories and tables of the guest may have together.
     pub memory_limit: u64,
+    /// The most bytes that one snapshot of its state may have.
+    pub state_limit: u64,
     /// Seeds what WASI gives out as random.
     pub seed: u64,
     /// Where the guest's lines, log messages and metrics go.

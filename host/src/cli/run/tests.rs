@@ -167,6 +167,8 @@ fn some_options() -> impl Strategy<Value = RunOptions> {
             keep: count.and_then(std::num::NonZeroU32::new),
             max_stalled: count.and_then(std::num::NonZeroU32::new),
             memory_limit: memory.map(Size),
+            state_limit: memory.map(Size),
+            canonical_nans: flag,
             log: flag.then_some(crate::job::spec::LogFormat::Json),
             if_done: flag.then_some(crate::job::spec::IfDone::Restart),
             ..RunOptions::default()

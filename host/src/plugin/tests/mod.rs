@@ -39,7 +39,14 @@ impl GuestEvents for Recorder {
 }
 
 fn settings(events: Arc<dyn GuestEvents>) -> GuestSettings {
-    GuestSettings { input: None, output: std::env::temp_dir(), memory_limit: 64 << 20, seed: 1, events }
+    GuestSettings {
+        input: None,
+        output: std::env::temp_dir(),
+        memory_limit: 64 << 20,
+        state_limit: 64 << 20,
+        seed: 1,
+        events,
+    }
 }
 
 fn job(seed: u64) -> JobInfo {

@@ -1,0 +1,209 @@
+//! Whether what an attempt may need fits into the memory that it is allowed.
+//!
+//! A container that goes over its limit is ended by SIGKILL, without a word and hours in. So the sum is made before the first
+//! step: the guest, a copy of its state while that is saved, as much again where the volume is a bucket whose mount may hold
+//! the file that is being written, and the host. The guest's outputs are not in the sum: scratch space should be a disk.
+
+use bytesize::ByteSize;
+
+use super::RunError;
+use super::spec::JobSpec;
+use crate::platform::{Allowed, Allower};
+
+/// The guest's memories and tables where nothing else is said.
+const USUAL_GUEST: u64 = 2 << 30;
+/// With less than this hardly any guest starts.
+const SMALLEST_GUEST: u64 = 16 << 20;
+/// The host by itself (14 MiB resident, and room for what its libraries keep), and for each core the chunks and contexts of a save.
+const HOST: u64 = 64 << 20;
+const HOST_PER_CORE: u64 = 4 << 20;
+
+/// How memory is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Bytes that the guest's memories and tables may have together.
+    pub guest: u64,
+    /// Bytes that one snapshot of the guest's state may have.
+    pub state: u64,
+    /// Bytes for the program itself.
+    pub host: u64,
+    /// How often the state is there beside the guest.
+    copies: u64,
+    /// Whether the guest has less than usual, because there is less.
+    lowered: bool,
+}
+
+/// What has to be kept in mind about the place.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// How much the attempt may use, if that is known.
+    pub allowed: Option<Allowed>,
+    /// Whether a file that is being written to the volume may lie in our memory.
+    pub volume_in_memory: bool,
+    /// How many threads save.
+    pub cores: u64,
+}
+
+impl MemoryPlan {
+    /// Divides what is allowed: as the options say, else so that it fits.
+    pub fn make(spec: &JobSpec, room: Room) -> Result<Self, RunError> {
+        let host = HOST + HOST_PER_CORE * room.cores;
+        let copies = 1 + u64::from(room.volume_in_memory);
+        // Sums that leave the range are as good as endless.
+        let times = |bytes: u64| bytes.saturating_mul(copies);
+        let left = room.allowed.map_or(u64::MAX, |allowed| allowed.bytes).saturating_sub(host);
+        let guest = spec.memory_limit.unwrap_or_else(|| {
+            let fits = match spec.state_limit {
+                Some(state) => left.saturating_sub(times(state)),
+                None => left / (1 + copies),
+            };
+            whole_mebibytes(fits).clamp(SMALLEST_GUEST, USUAL_GUEST)
+        });
+        let lowered = spec.memory_limit.is_none() && guest < USUAL_GUEST;
+        let plan = Self { guest, state: spec.state_limit.unwrap_or(guest), host, copies, lowered };
+        match room.allowed {
+            Some(allowed) if plan.sum() > allowed.bytes => plan.does_not_fit(spec, allowed).map(|()| plan),
+            _ => Ok(plan),
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        self.guest.saturating_add(self.state.saturating_mul(self.copies)).saturating_add(self.host)
+    }
+
+    /// A container's limit is kept by SIGKILL. A machine has swap space, and other programs whose memory nobody knows: there it is
+    /// only said.
+    fn does_not_fit(&self, spec: &JobSpec, allowed: Allowed) -> Result<(), RunError> {
+        let text = self.to_string();
+        match allowed.by {
+            Allower::Container => {
+                let instead = self.lower_limits(spec, allowed.bytes.saturating_sub(self.host));
+                Err(RunError::Memory { allowed: allowed.bytes, needed: self.sum(), parts: text, instead })
+            }
+            Allower::Machine => {
+                let (has, needed) = (in_bytes(allowed.bytes), in_bytes(self.sum()));
+                tracing::warn!("This machine has {has} of memory, and this attempt may need {needed}: {text}");
+                Ok(())
+            }
+        }
+    }
+
+    /// The options with which it would fit, if there are any.
+    fn lower_limits(&self, spec: &JobSpec, left: u64) -> Option<String> {
+        let for_both = whole_mebibytes(left / (1 + self.copies));
+        let for_state = whole_mebibytes(left.saturating_sub(self.guest) / self.copies);
+        if spec.state_limit.is_some() {
+            return (for_state > 0).then(|| format!("say --state-limit {}MiB or less", for_state >> 20));
+        }
+        let both = (for_both >= SMALLEST_GUEST).then(|| format!("say --memory-limit {}MiB or less", for_both >> 20))?;
+        if for_state == 0 {
+            return Some(both);
+        }
+        Some(format!("{both}, or, if the state stays that small, --state-limit {}MiB", for_state >> 20))
+    }
+
+    /// For the opening block.
+    #[must_use]
+    pub fn limits(&self) -> String {
+        let why = if self.lowered { ", of what is allowed here" } else { "" };
+        let state =
+            if self.state == self.guest { String::new() } else { format!(" · state {}", in_bytes(self.state)) };
+        format!("guest memory {}{why}{state}", in_bytes(self.guest))
+    }
+}
+
+impl std::fmt::Display for MemoryPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [guest, state, host] = [self.guest, self.state, self.host].map(in_bytes);
+        write!(
+            f,
+            "{guest} for the guest (--memory-limit), {state} for the copy of its state that is saved (--state-limit)"
+        )?;
+        if self.copies > 1 {
+            write!(f, ", as much again for the file while the bucket's mount holds it")?;
+        }
+        write!(f, ", {host} for the host")
+    }
+}
+
+/// A size for people.
+pub(super) fn in_bytes(bytes: u64) -> String {
+    ByteSize::b(bytes).display().iec().to_string()
+}
+
+fn whole_mebibytes(bytes: u64) -> u64 {
+    bytes >> 20 << 20
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn room(mebibytes: u64, by: Allower) -> Room {
+        let allowed = Some(Allowed { bytes: mebibytes * MIB, by });
+        Room { allowed, volume_in_memory: false, cores: 4 }
+    }
+
+    fn limits(memory: Option<u64>, state: Option<u64>) -> JobSpec {
+        let bytes = |mebibytes: Option<u64>| mebibytes.map(|mebibytes| mebibytes * MIB);
+        JobSpec { memory_limit: bytes(memory), state_limit: bytes(state), ..JobSpec::new("a.wasm") }
+    }
+
+    fn planned(spec: &JobSpec, room: Room) -> (u64, u64) {
+        let plan = MemoryPlan::make(spec, room).unwrap();
+        (plan.guest / MIB, plan.state / MIB)
+    }
+
+    fn refused(spec: &JobSpec, room: Room) -> String {
+        let error = MemoryPlan::make(spec, room).unwrap_err();
+        assert_eq!(error.exit_code().code(), 2);
+        format!("{error}\nhint: {}", error.hint().unwrap())
+    }
+
+    #[test]
+    fn without_options_the_guest_has_what_fits() {
+        let usual = limits(None, None);
+        assert_eq!(planned(&usual, Room { allowed: None, ..room(0, Allower::Machine) }), (2048, 2048));
+        assert_eq!(planned(&usual, room(16 << 10, Allower::Container)), (2048, 2048));
+        assert_eq!(planned(&usual, room(1104, Allower::Container)), (512, 512));
+        let bucket = Room { volume_in_memory: true, ..room(1104, Allower::Container) };
+        assert_eq!(planned(&usual, bucket), (341, 341));
+        assert_eq!(planned(&limits(None, Some(100)), room(1104, Allower::Container)), (924, 100));
+    }
+
+    #[test]
+    fn options_that_fit_are_kept() {
+        assert_eq!(planned(&limits(Some(512), None), room(1104, Allower::Container)), (512, 512));
+        assert_eq!(planned(&limits(Some(900), Some(100)), room(1104, Allower::Container)), (900, 100));
+        assert_eq!(planned(&limits(Some(4096), None), room(4096, Allower::Machine)), (4096, 4096), "only said");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_figures() {
+        insta::assert_snapshot!(refused(&limits(Some(1024), None), room(512, Allower::Container)), @r#"
+        this container allows 512.0 MiB of memory, and this attempt may need 2.1 GiB: 1.0 GiB for the guest (--memory-limit), 1.0 GiB for the copy of its state that is saved (--state-limit), 80.0 MiB for the host
+        hint: allow the container 2128 MiB; or say --memory-limit 216MiB or less
+        "#);
+        let bucket = Room { volume_in_memory: true, ..room(1024, Allower::Container) };
+        insta::assert_snapshot!(refused(&limits(Some(512), None), bucket), @r#"
+        this container allows 1.0 GiB of memory, and this attempt may need 1.6 GiB: 512.0 MiB for the guest (--memory-limit), 512.0 MiB for the copy of its state that is saved (--state-limit), as much again for the file while the bucket's mount holds it, 80.0 MiB for the host
+        hint: allow the container 1616 MiB; or say --memory-limit 314MiB or less, or, if the state stays that small, --state-limit 216MiB
+        "#);
+        insta::assert_snapshot!(refused(&limits(None, Some(1024)), room(512, Allower::Container)), @r#"
+        this container allows 512.0 MiB of memory, and this attempt may need 1.1 GiB: 16.0 MiB for the guest (--memory-limit), 1.0 GiB for the copy of its state that is saved (--state-limit), 80.0 MiB for the host
+        hint: allow the container 1120 MiB; or say --state-limit 416MiB or less
+        "#);
+        insta::assert_snapshot!(refused(&limits(None, None), room(64, Allower::Container)), @r#"
+        this container allows 64.0 MiB of memory, and this attempt may need 112.0 MiB: 16.0 MiB for the guest (--memory-limit), 16.0 MiB for the copy of its state that is saved (--state-limit), 80.0 MiB for the host
+        hint: allow the container 112 MiB
+        "#);
+        insta::assert_snapshot!(refused(&limits(Some(u64::MAX >> 20), Some(u64::MAX >> 20)), room(64, Allower::Container)), @r#"
+        this container allows 64.0 MiB of memory, and this attempt may need 16.0 EiB: 16.0 EiB for the guest (--memory-limit), 16.0 EiB for the copy of its state that is saved (--state-limit), 80.0 MiB for the host
+        hint: allow the container 17592186044416 MiB
+        "#);
+    }
+}
