@@ -7,6 +7,7 @@
 //! | `life` | from the first attempt to the done record, and what begins it anew |
 //! | `changes` | what may differ between attempts, and what is refused |
 //! | `volume` | the volume must be the volume |
+//! | `memory` | what a container allows |
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `commands` | the commands that only look, and what is printed |
@@ -23,6 +24,7 @@ mod commands;
 mod failures;
 mod hostile;
 mod life;
+mod memory;
 mod outputs;
 mod rehearsals;
 mod stops;
