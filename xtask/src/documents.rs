@@ -50,6 +50,8 @@ pub(crate) fn blocks(document: &str) -> Vec<Block> {
             (None, None) => {}
         }
     }
+    // One that is never closed runs to the end, as renderers have it.
+    blocks.extend(open);
     blocks
 }
 
@@ -123,6 +125,7 @@ mod tests {
         assert_eq!(of(1), Some((8, "", "plain\n")));
         assert_eq!(of(2), Some((11, "toml", "x = 1\n")));
         assert_eq!(blocks.len(), 3);
+        assert_eq!(super::blocks("```sh\nls\n").len(), 1, "one that is not closed");
     }
 
     #[test]

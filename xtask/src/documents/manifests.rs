@@ -12,7 +12,9 @@ use crate::{packages, step};
 /// The validator with the schemas of every version of Kubernetes in it, so that nothing is fetched when it runs.
 const VALIDATOR: &str = "kubernetes-validate==1.37.0";
 
+/// Checks those that are for Kubernetes. Other engines use its form for objects of their own, which it has no schema for.
 pub(super) fn manifests(blocks: &[&Block], skipped: &mut Vec<String>) -> Result<()> {
+    let blocks: Vec<&&Block> = blocks.iter().filter(|block| is_for_kubernetes(&block.text)).collect();
     let validator = match validator() {
         Ok(validator) => validator,
         Err(error) => {
@@ -20,14 +22,12 @@ pub(super) fn manifests(blocks: &[&Block], skipped: &mut Vec<String>) -> Result<
             return Ok(());
         }
     };
-    for block in blocks {
+    for block in &blocks {
         if let Err(said) = validate(&validator, &block.text)? {
             bail!("README.md, manifest at line {}:\n{said}", block.line);
         }
         // A validator that takes anything would be no check.
-        let Some(misspelt) = misspell(&block.text) else {
-            bail!("README.md, manifest at line {}: it has no field `spec`", block.line);
-        };
+        let misspelt = misspell(&block.text);
         if validate(&validator, &misspelt)?.is_ok() {
             bail!("kubernetes-validate lets a misspelt field pass, so it proves nothing:\n{misspelt}");
         }
@@ -36,9 +36,17 @@ pub(super) fn manifests(blocks: &[&Block], skipped: &mut Vec<String>) -> Result<
     Ok(())
 }
 
-/// The manifest with a field too many in its `spec`.
-fn misspell(manifest: &str) -> Option<String> {
-    manifest.contains("\nspec:\n").then(|| manifest.replacen("\nspec:\n", "\nspec:\n  backoffLimits: 1\n", 1))
+fn is_for_kubernetes(manifest: &str) -> bool {
+    let version = manifest.lines().find_map(|line| line.strip_prefix("apiVersion:"));
+    version.is_some_and(|version| !version.contains(".googleapis.com/"))
+}
+
+/// The manifest with a field too many: in its `spec`, where it has one.
+fn misspell(manifest: &str) -> String {
+    match manifest.split_once("\nspec:\n") {
+        Some((head, spec)) => format!("{head}\nspec:\n  backoffLimits: 1\n{spec}"),
+        None => format!("{manifest}specs: {{}}\n"),
+    }
 }
 
 fn validate(validator: &Path, manifest: &str) -> Result<Result<(), String>> {
@@ -70,9 +78,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_manifest_differs_in_its_specification_only() {
-        let misspelt = misspell("kind: Job\nspec:\n  a: 1\n");
-        assert_eq!(misspelt.as_deref(), Some("kind: Job\nspec:\n  backoffLimits: 1\n  a: 1\n"));
-        assert_eq!(misspell("kind: Job\n"), None);
+    fn a_misspelt_manifest_has_a_field_too_many() {
+        assert_eq!(misspell("kind: Job\nspec:\n  a: 1\n"), "kind: Job\nspec:\n  backoffLimits: 1\n  a: 1\n");
+        assert_eq!(misspell("kind: ConfigMap\n"), "kind: ConfigMap\nspecs: {}\n");
+    }
+
+    #[test]
+    fn what_is_for_another_engine_is_told_apart() {
+        assert!(is_for_kubernetes("apiVersion: batch/v1\nkind: Job\n"));
+        assert!(!is_for_kubernetes("apiVersion: run.googleapis.com/v1\nkind: Job\n"));
+        assert!(!is_for_kubernetes("services:\n  a:\n    image: b\n"));
     }
 }
