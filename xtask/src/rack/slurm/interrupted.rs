@@ -1,7 +1,10 @@
 //! Arrays that are interrupted in every way that Slurm knows, and must end with the outputs of an undisturbed run.
 
+use std::fs;
+
 use anyhow::{Context, Result, bail};
 
+use super::client;
 use super::cluster::Cluster;
 use super::jobs::{Job, Outputs, Scripts, TASKS, prepare};
 use super::{Rack, Scenario};
@@ -20,11 +23,17 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
     Scenario { name: "done, then submitted again", play: done_already },
 ];
 
-/// On one that does not.
+/// On one that does not, where the script has to.
 pub(super) const WITHOUT_REQUEUE_EXIT: [Scenario; 3] = [
-    Scenario { name: "…, scancel -s TERM: the script requeues", play: by_itself },
-    Scenario { name: "…, preempted, GraceTime", play: |rack| preempted(rack, &rack.scripts.stays, "graced") },
-    Scenario { name: "…, scancel, then submitted again", play: |rack| cancelled(rack, &rack.scripts.stays) },
+    Scenario { name: "no RequeueExit: scancel -s TERM", play: by_itself },
+    Scenario {
+        name: "no RequeueExit: preempted, GraceTime",
+        play: |rack| preempted(rack, &rack.scripts.stays, "graced"),
+    },
+    Scenario {
+        name: "no RequeueExit: scancel, then submitted again",
+        play: |rack| cancelled(rack, &rack.scripts.stays),
+    },
 ];
 
 /// Runs the array in peace. Its tasks have to differ, else it would not be seen if two were one.
@@ -50,51 +59,49 @@ const UNDISTURBED: &str = "undisturbed";
 fn test_only(rack: &Rack) -> Result<String> {
     let folder = prepare(&rack.cluster, "test-only")?;
     for script in [&rack.scripts.exec, &rack.scripts.stays] {
-        std::fs::write(folder.join("job.sh"), script)?;
+        fs::write(folder.join("job.sh"), script)?;
         let mut sbatch = rack.cluster.client.command("sbatch", &["--test-only", "job.sh"]);
-        super::client::output(sbatch.current_dir(&folder))?;
+        client::output(sbatch.current_dir(&folder))?;
     }
     Ok("as they stand in README.md".to_owned())
 }
 
 /// SIGTERM to the batch process alone, which is the host: it saves, exits 143, and RequeueExit does the rest.
 fn by_signal(rack: &Rack) -> Result<String> {
-    each_task(rack, "by-signal", &rack.scripts.exec, |task| {
-        ["scancel", "--batch", "--signal=TERM", task].map(String::from).to_vec()
-    })
+    each_task(rack, "by-signal", &rack.scripts.exec, "scancel", &["--batch", "--signal=TERM"])
 }
 
 /// What an administrator does who wants the node.
 fn by_requeue(rack: &Rack) -> Result<String> {
-    each_task(rack, "by-requeue", &rack.scripts.exec, |task| ["scontrol", "requeue", task].map(String::from).to_vec())
+    each_task(rack, "by-requeue", &rack.scripts.exec, "scontrol", &["requeue"])
 }
 
 /// SIGTERM to the step; the shell sees the exit code and requeues.
 fn by_itself(rack: &Rack) -> Result<String> {
-    each_task(rack, "by-itself", &rack.scripts.stays, |task| {
-        ["scancel", "--signal=TERM", task].map(String::from).to_vec()
-    })
+    each_task(rack, "by-itself", &rack.scripts.stays, "scancel", &["--signal=TERM"])
 }
 
-/// Interrupts each task once, when it has saved something, and compares.
-fn each_task(rack: &Rack, name: &str, script: &str, interruption: fn(&str) -> Vec<String>) -> Result<String> {
+/// Interrupts each task once, by a command that takes it as its last argument, when it has saved something; and compares.
+fn each_task(rack: &Rack, name: &str, script: &str, program: &str, arguments: &[&str]) -> Result<String> {
     let folder = prepare(&rack.cluster, name)?;
     let job = Job::submit(&rack.cluster, &folder, script, &[])?;
     for task in 0..TASKS {
         job.saved(task)?;
-        let words = interruption(&job.task(task));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let Some((program, arguments)) = words.split_first() else { bail!("there is no command to interrupt with") };
-        rack.cluster.client.output(program, arguments)?;
-        job.restarted(&job.task(task), 1)?;
+        let id = job.task(task);
+        rack.cluster.client.output(program, &[arguments, &[id.as_str()]].concat())?;
+        job.restarted(&id, 1)?;
     }
     compare(rack, &job, TASKS)
 }
 
+/// Tells the folders of both scripts apart.
+fn kind(rack: &Rack, script: &str) -> &'static str {
+    if script == rack.scripts.exec { "exec" } else { "stays" }
+}
+
 /// A job of a partition with a higher priority takes the whole node, as soon as two tasks have saved something.
 fn preempted(rack: &Rack, script: &str, partition: &str) -> Result<String> {
-    let kind = if script == rack.scripts.exec { "exec" } else { "stays" };
-    let folder = prepare(&rack.cluster, &format!("preempted-{partition}-{kind}"))?;
+    let folder = prepare(&rack.cluster, &format!("preempted-{partition}-{}", kind(rack, script)))?;
     let job = Job::submit(&rack.cluster, &folder, script, &[&format!("--partition={partition}")])?;
     for task in [0, 1] {
         job.saved(task)?;
@@ -113,8 +120,7 @@ fn preempted(rack: &Rack, script: &str, partition: &str) -> Result<String> {
 
 /// A job that its owner cancels stays cancelled, whatever it exits with; the same script goes on from there.
 fn cancelled(rack: &Rack, script: &str) -> Result<String> {
-    let kind = if script == rack.scripts.exec { "exec" } else { "stays" };
-    let folder = prepare(&rack.cluster, &format!("cancelled-{kind}"))?;
+    let folder = prepare(&rack.cluster, &format!("cancelled-{}", kind(rack, script)))?;
     let job = Job::submit(&rack.cluster, &folder, script, &[])?;
     for task in [0, 1] {
         job.saved(task)?;

@@ -17,7 +17,7 @@ use crate::{host, plugins, step};
 /// As many as the script of the README says.
 pub(super) const TASKS: u32 = 3;
 
-/// Ten seconds of work on one core, or two where cores are fast: long enough to be interrupted after the first second.
+/// Some seconds of work on one core, however fast it is: long enough to be interrupted when the first second is saved.
 const JOB: &str = r#"plugin = "digits.wasm"
 input = "data"
 volume = "checkpoints"
