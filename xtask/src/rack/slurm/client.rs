@@ -75,12 +75,12 @@ impl Client {
     }
 
     /// Ends every job, and waits until none is left: on the node too, not only in the queue.
-    pub(super) fn cancel_all(&self) -> Result<()> {
+    pub(super) fn cancel_all(&self, patience: Patience) -> Result<()> {
         let left = || self.output("squeue", &["--noheader", "--format=%A"]);
         for id in left()?.lines() {
             self.output("scancel", &[id])?;
         }
-        until("cancelled jobs are left in the queue", JOBS, || Ok(left()?.is_empty().then_some(())))
+        until("cancelled jobs are left in the queue", patience, || Ok(left()?.is_empty().then_some(())))
     }
 }
 

@@ -138,7 +138,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         // With their node's daemon gone nobody would end the jobs.
         if self.daemons.len() == 3
-            && let Err(error) = self.client.cancel_all()
+            && let Err(error) = self.client.cancel_all(DAEMON)
         {
             println!("WARNING: {error:#}");
         }
@@ -160,17 +160,23 @@ fn stop(daemon: &mut Daemon) {
     }
 }
 
-/// Stops the daemons of a run that could not do it: those whose ids it wrote down, if they are still daemons of this folder.
+/// Stops the daemons, and first the jobs, of a run that could not do it: those whose ids it wrote down, if they are still
+/// daemons of this folder.
 fn stop_leftovers(folder: &Path) -> Result<()> {
     let Ok(files) = fs::read_dir(folder.join("pids")) else { return Ok(()) };
+    let mut left = Vec::new();
     for file in files {
-        let Some(id) = fs::read_to_string(file?.path()).ok().and_then(|id| id.trim().parse::<u32>().ok()) else {
-            continue;
-        };
-        if !is_of(id, folder) {
-            continue;
-        }
-        println!("   process {id}, left by an earlier run, is stopped");
+        let id = fs::read_to_string(file?.path()).ok().and_then(|id| id.trim().parse::<u32>().ok());
+        left.extend(id.filter(|id| is_of(*id, folder)));
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    println!("   the Slurm of an earlier run is stopped");
+    if let Err(error) = Client::new(folder.join("slurm.conf")).cancel_all(DAEMON) {
+        println!("WARNING: its jobs may go on: {error:#}");
+    }
+    for id in left {
         signal("TERM", id);
         if until("it does not end", DAEMON, || Ok((!is_of(id, folder)).then_some(()))).is_err() {
             signal("KILL", id);

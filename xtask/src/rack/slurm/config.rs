@@ -69,6 +69,8 @@ impl fmt::Display for Config {
         let socket = self.socket();
         let socket = socket.display();
         let requeue_exit = self.requeue_exit.map(|codes| format!("RequeueExit={codes}")).unwrap_or_default();
+        // Jobs of an earlier run that nobody could stop must not be mistaken for ours, so numbers begin elsewhere in each run.
+        let first_job = std::process::id().saturating_mul(10);
         // A requeued job waits until its credential has expired: 120 s unless it is told otherwise. The node need not have
         // the cores that are written down here (`config_overrides`). `preempt_send_user_signal` lets `--signal` come when a
         // job is preempted, and not only before its time limit.
@@ -105,6 +107,7 @@ SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 JobRequeue=1
+FirstJobId={first_job}
 {requeue_exit}
 KillWait=30
 MinJobAge=86400

@@ -77,7 +77,7 @@ impl Ledger {
         for Scenario { name, play } in scenarios {
             self.note(name, || play(rack));
             // A scenario that failed may have left jobs, which would take the cores from the next.
-            if let Err(error) = rack.cluster.client.cancel_all() {
+            if let Err(error) = rack.cluster.client.cancel_all(client::JOBS) {
                 self.note("the end of its jobs", || Err(error));
             }
         }
