@@ -72,7 +72,8 @@ fn traps(rack: &Rack) -> Result<String> {
 
 /// Each attempt ends by itself with 143 before its first step does. The engine would go on requeueing it.
 fn deadline(rack: &Rack, guest: &str, config: &str) -> Result<String> {
-    let limits = [("every = \"1s\"", "every = \"1s\"\ngrace = \"1s\"\nattempt-deadline = \"3s\"")];
+    // Of the grace time a twentieth is left for the last word, which a busy machine may need.
+    let limits = [("every = \"1s\"", "every = \"1s\"\ngrace = \"5s\"\nattempt-deadline = \"7s\"")];
     let folder = with_guest(rack, &format!("deadline-{guest}"), guest, config, &limits)?;
     let failure = Failure { exit: 65, most_restarts: 3, says: "attempts in a row made no progress" };
     fails(rack, &folder, &rack.scripts.exec, &failure)
