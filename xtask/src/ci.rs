@@ -11,13 +11,14 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::tally::Tally;
-use crate::{host, packages, plugins, step};
+use crate::{documents, host, packages, plugins, step};
 
 /// Runs every check, and prints the sum of the tests as the last line.
 pub(crate) fn run() -> Result<()> {
     let mut skipped = Vec::new();
     step::run("format", &mut step::cargo(["fmt", "--all", "--check"]))?;
     shell_scripts(&mut skipped)?;
+    documents::run(&mut skipped)?;
     dependencies(&mut skipped)?;
     plugins::build()?;
     for (what, packages) in SELECTIONS {
@@ -27,7 +28,7 @@ pub(crate) fn run() -> Result<()> {
     let sabotaged = host::build_sabotaged()?;
 
     let mut tally = Tally { skipped: skipped.len() as u64, ..Tally::default() };
-    let outcome = tests(&sabotaged, &mut tally);
+    let outcome = tests(&sabotaged, &mut tally).and_then(|()| options());
     for reason in skipped {
         println!("SKIPPED {reason}");
     }
@@ -60,6 +61,12 @@ fn tests(sabotaged: &Path, tally: &mut Tally) -> Result<()> {
         step::run_lines(&format!("tests of {what}"), &mut tests, |line| tally.see(line))?;
     }
     Ok(())
+}
+
+/// The options that the README shows. The tests have left the normal host where the sabotaged one was moved away.
+fn options() -> Result<()> {
+    host::build()?;
+    documents::options(&host::binary())
 }
 
 fn shell_scripts(skipped: &mut Vec<String>) -> Result<()> {

@@ -8,6 +8,7 @@
 //! ci        what CI runs, cheapest first
 //! tally     sums what the test runner says
 //! demo      the main job, with the platform played against it
+//! documents what the README says: scripts, manifests, job files, options
 //! packages  programs that a check needs and a fresh machine lacks
 //! rack      the long proofs, run before a piece of work is called done and not in CI
 //! bench     figures, as ratios to what the same work costs without Steadfast
@@ -18,6 +19,7 @@
 mod bench;
 mod ci;
 mod demo;
+mod documents;
 mod host;
 mod packages;
 mod plugins;

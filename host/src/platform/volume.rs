@@ -38,6 +38,11 @@ pub fn check_volume(placement: &Placement, spec: &JobSpec, mounts: &Mounts) -> R
     if resolved.exists() && !resolved.is_dir() {
         return Err(bad("it is no folder".to_owned()));
     }
+    // In a container a wrong path is no mount, and on a plain machine it is made. Here it would be tried again without end, since
+    // Slurm counts no attempts. A file system that answers with an error may be back by then, and is not refused.
+    if placement.engine == Engine::Slurm && !placement.rehearsal && matches!(resolved.try_exists(), Ok(false)) {
+        return Err(bad("it is not there".to_owned()));
+    }
     let mount = mounts.holding(&resolved);
     if !spec.volume_is_ephemeral && !placement.rehearsal {
         let temporary = placement.temporary_folder.as_deref().and_then(|folder| resolve(folder).ok());

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
+//! slurm       a real Slurm, real preemptions, the README's own scripts
 //! ```
 
 mod rehearsals;
+mod slurm;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -16,6 +18,8 @@ pub(crate) enum Rack {
     Torture,
     /// A difference for every plugin that loses state, and for a host without any one of its durability rules
     Sabotage,
+    /// Arrays preempted, requeued and cancelled by a real Slurm on this machine; jobs that it must not requeue for ever
+    Slurm,
 }
 
 /// Runs one.
@@ -23,5 +27,6 @@ pub(crate) fn run(rack: Rack) -> Result<()> {
     match rack {
         Rack::Torture => rehearsals::torture(),
         Rack::Sabotage => rehearsals::sabotage(),
+        Rack::Slurm => slurm::run(),
     }
 }

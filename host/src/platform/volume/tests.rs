@@ -119,6 +119,20 @@ fn what_does_not_last_is_refused_unless_it_is_meant() {
 }
 
 #[test]
+fn on_a_cluster_the_folder_has_to_be_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = JobSpec::new("a.wasm");
+    spec.volume = Some(folder.path().join("not there"));
+    let slurm = [("SLURM_JOB_ID", "9"), ("SLURM_JOB_NAME", "train")];
+    let error = check_volume(&placement(&slurm, &spec), &spec, &Mounts::parse("")).unwrap_err();
+    assert!(error.to_string().ends_with("cannot be used: it is not there"), "{error}");
+    let rehearsed = [slurm[0], slurm[1], REHEARSAL[1]];
+    check_volume(&placement(&rehearsed, &spec), &spec, &Mounts::parse("")).unwrap();
+    spec.volume = Some(folder.path().to_owned());
+    check_volume(&placement(&slurm, &spec), &spec, &Mounts::parse("")).unwrap();
+}
+
+#[test]
 fn a_link_is_judged_by_where_it_leads() {
     let folder = tempfile::tempdir().unwrap();
     let real = folder.path().join("real").canonicalize().unwrap_or_else(|_| folder.path().join("real"));
