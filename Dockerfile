@@ -12,16 +12,18 @@ ARG RUST_IMAGE=docker.io/library/rust:1.95-bookworm
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
 ARG CUDA_IMAGE=docker.io/nvidia/cuda:12.2.2-runtime-ubuntu22.04
 
-# The workspace with nothing in it but manifests. Dependencies are compiled from it, in a layer that changes only with them:
-# wasmtime takes minutes. The times are all one, because some builders compare them too.
+# The workspace with nothing in it but manifests, and empty files where cargo wants some. Dependencies are compiled from it, in a
+# layer that changes only with them: wasmtime takes minutes. The times are all one, because some builders compare them too.
 FROM ${RUST_IMAGE} AS manifests
 WORKDIR /src
 COPY . .
-RUN find . -name Cargo.toml | while read -r manifest; do \
-        folder="/skeleton/$(dirname "$manifest")"; \
-        mkdir -p "$folder/src" && cp "$manifest" "$folder" || exit 1; \
-        touch "$folder/src/lib.rs"; \
-        echo 'fn main() {}' > "$folder/src/main.rs"; \
+RUN find . -name Cargo.toml -o -path '*/examples/*.rs' | while read -r file; do \
+        mkdir -p "/skeleton/$(dirname "$file")" || exit 1; \
+        case "$file" in \
+            *.rs) touch "/skeleton/$file" ;; \
+            *) cp "$file" "/skeleton/$file" && cd "/skeleton/$(dirname "$file")" && mkdir -p src && \
+                touch src/lib.rs && echo 'fn main() {}' > src/main.rs && cd /src || exit 1 ;; \
+        esac; \
     done && \
     cp -r Cargo.lock .cargo /skeleton && \
     find /skeleton -exec touch --date=@0 {} +
