@@ -46,8 +46,9 @@ fn one(room: &Room, named: &str, made: &str, make: fn(&Room) -> Result<()>) -> R
     }
     match step::run("base image", &mut room.buildah(["pull", "--quiet", named])) {
         Ok(()) => Ok(named.to_owned()),
-        Err(error) => {
-            println!("   {named} cannot be fetched, so that a stand-in is made here ({error:#})");
+        // Why, was said by the command itself.
+        Err(_) => {
+            println!("   {named} cannot be fetched: a stand-in is made here");
             make(room).with_context(|| format!("cannot make a stand-in for {named}"))?;
             Ok(made.to_owned())
         }
