@@ -76,13 +76,11 @@ USER 65532:65532
 STOPSIGNAL SIGTERM
 # Process 1 itself, with no shell before it that would keep signals. No CMD: a job without arguments must fail.
 ENTRYPOINT ["/usr/local/bin/steadfast"]
-ARG VERSION=0.1.0
-ARG REVISION=unknown
+# The commit is for whoever builds: docker build --label org.opencontainers.image.revision="$(git rev-parse HEAD)"
 LABEL org.opencontainers.image.title="steadfast" \
       org.opencontainers.image.description="Runs long GPU batch jobs written as WebAssembly components, and carries them through preemption" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.version="0.1.0"
 
 FROM ${CUDA_IMAGE} AS cuda-libraries
 

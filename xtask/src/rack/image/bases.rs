@@ -128,6 +128,13 @@ mod tests {
     }
 
     #[test]
+    fn the_label_tells_the_version_of_the_program() {
+        let dockerfile = fs::read_to_string(step::root().join("Dockerfile")).unwrap_or_default();
+        let label = format!("org.opencontainers.image.version=\"{}\"", env!("CARGO_PKG_VERSION"));
+        assert!(dockerfile.contains(&label), "{label}");
+    }
+
+    #[test]
     fn what_is_built_when_no_stage_is_named_is_the_small_image() {
         let dockerfile = fs::read_to_string(step::root().join("Dockerfile")).unwrap_or_default();
         assert_eq!(dockerfile.lines().last(), Some("FROM steadfast"));

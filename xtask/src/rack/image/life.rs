@@ -63,7 +63,8 @@ pub(super) fn volume(room: &Room, image: &str, name: &str) -> Result<PathBuf> {
     Ok(volume)
 }
 
-fn attempt<'a>(room: &'a Room, image: &'a str, volume: &Path, number: u32) -> Launch<'a> {
+/// An attempt at the job, its number as the engine would tell it.
+pub(super) fn attempt<'a>(room: &'a Room, image: &'a str, volume: &Path, number: u32) -> Launch<'a> {
     let attempt = Launch::new(room, image).on_cloud_run("digits", number).mount(&data(), DATA);
     attempt.mount(volume, "/checkpoints").arguments(RUN)
 }

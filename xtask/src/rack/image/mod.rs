@@ -38,6 +38,7 @@ pub(super) fn run() -> Result<()> {
     promises::check(&room, &image, &mut tally);
     life::check(&room, &image, &mut tally);
     memory::check(&room, &image, &mut tally);
+    tally.check("the stage with CUDA has its libraries", || build::cuda(&room, &bases));
     tally.figure("size", build::sizes(&room, &image));
     tally.figure("start-up, medians of 5", start_up::times(&room, &image));
     room.close();
