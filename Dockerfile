@@ -6,7 +6,8 @@
 # manifests ──► build ──► steadfast ──► cuda
 #                             └───────► the last stage: what is built when none is named
 #
-# Builders that make every stage up to the one they are asked for, as buildah did before 1.30, are spared the CUDA image by `--target steadfast`.
+# Builders that make every stage up to the one they are asked for, as buildah 1.28 does, are spared NVIDIA's image by
+# `--target steadfast`.
 
 ARG RUST_IMAGE=docker.io/library/rust:1.95-bookworm
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim

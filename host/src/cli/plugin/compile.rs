@@ -24,9 +24,10 @@ pub(super) struct CompileCommand {
 const ABOUT: &str = "\
 Prints a line for each plugin: whether it was compiled or found, how long that took, its digest, its file.
 
-Compiled plugins are kept in $STEADFAST_CACHE, else $XDG_CACHE_HOME/steadfast, else ~/.cache/steadfast. A folder that others may write to
-is not used; it has to belong to the user who runs the plugin, or to root. Entries are found by what is in the plugin, not by its
-path, and only by the same version of steadfast on a processor with the same features: elsewhere a run compiles, as without them.
+Compiled plugins are kept in $STEADFAST_CACHE, else $XDG_CACHE_HOME/steadfast, else ~/.cache/steadfast. \
+A folder that others may write to is not used; it has to belong to the user who runs the plugin, or to root. \
+Entries are found by what is in the plugin, not by its path, and only by the same version of steadfast \
+on a processor with the same features: elsewhere a run compiles, as without them.
 
 Examples:
   steadfast plugin compile my.wasm

@@ -8,6 +8,7 @@
 //! container   one container: followed line by line, stopped, its exit code
 //! promises    what an image has to be before it is run
 //! life        a job that is preempted and goes on
+//! derived     a plugin of one's own on top of it
 //! memory      a container that is too small
 //! start_up    how long it takes until the first step
 //! tally       what was checked, and the sum
@@ -16,6 +17,7 @@
 mod bases;
 mod build;
 mod container;
+mod derived;
 mod life;
 mod memory;
 mod promises;
@@ -38,6 +40,7 @@ pub(super) fn run() -> Result<()> {
     promises::check(&room, &image, &mut tally);
     life::check(&room, &image, &mut tally);
     memory::check(&room, &image, &mut tally);
+    tally.check("a plugin of one's own, as the README shows it", || derived::check(&room, &image));
     tally.check("the stage with CUDA has its libraries", || build::cuda(&room, &bases));
     tally.figure("size", build::sizes(&room, &image));
     tally.figure("start-up, medians of 5", start_up::times(&room, &image));
