@@ -1,4 +1,6 @@
-//! `steadfast plugin`: what a file is, and what it lacks to be a plugin.
+//! `steadfast plugin`: what a file is, what it lacks to be a plugin, and compiling it before it is needed.
+
+mod compile;
 
 use std::io;
 use std::path::Path;
@@ -12,7 +14,7 @@ use super::failure::Failure;
 use super::print;
 use super::values::Place;
 
-/// Look at plugins: inspect
+/// Look at plugins, and compile them before they are needed: inspect, compile
 #[derive(Args, Clone, Debug)]
 pub(super) struct PluginCommand {
     #[command(subcommand)]
@@ -29,10 +31,17 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    Compile(compile::CompileCommand),
 }
 
 pub(super) fn execute(command: PluginCommand) -> Result<u8, Failure> {
-    let Action::Inspect { file, json } = command.action;
+    match command.action {
+        Action::Inspect { file, json } => inspect(&file, json),
+        Action::Compile(command) => compile::execute(&command),
+    }
+}
+
+fn inspect(file: &Place, json: bool) -> Result<u8, Failure> {
     let found = look(&file.0)?;
     if json {
         print::json(&as_json(&found))?;

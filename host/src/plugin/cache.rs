@@ -2,7 +2,8 @@
 //!
 //! The cache is never needed: whatever is wrong with it, from a full disk to a damaged entry, the plugin is compiled again and
 //! nobody hears of it. An entry's name is a hash of the component's digest and of everything in the engine that its code depends
-//! on, so entries never go stale. Entries are machine code that the host will run, so a folder that others may write to is not used.
+//! on, processor features among it, so entries never go stale. Entries are machine code that the host will run, so a folder that
+//! others may write to is not used; one of root's is, which is how an image brings its cache along for any user.
 //!
 //! ```text
 //!  entry:  magic "steadcw1" · BLAKE3 of name and code (32 bytes) · code
@@ -11,7 +12,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -74,7 +75,9 @@ impl Cache {
         }
         let code = component.serialize().map_err(io::Error::other)?;
         let name = entry_name(engine, digest);
-        let mut stage = tempfile::NamedTempFile::new_in(&self.folder)?;
+        // Who may look into the folder may read what is in it, so that an image's cache made by root is of use to others.
+        let readable = fs::Permissions::from_mode(0o644);
+        let mut stage = tempfile::Builder::new().permissions(readable).tempfile_in(&self.folder)?;
         stage.write_all(MAGIC)?;
         stage.write_all(seal(&name, &code).as_bytes())?;
         stage.write_all(&code)?;
@@ -106,12 +109,16 @@ fn is_stale(modified: SystemTime) -> bool {
     SystemTime::now().duration_since(modified).is_ok_and(|age| age > STALE)
 }
 
-/// Whether only we can write to the folder.
+/// Whether nobody but us (and root, who may do anything) can write to the folder.
 fn is_private(folder: &Path) -> bool {
+    let us = rustix::process::geteuid().as_raw();
     let opened = File::open(folder).and_then(|folder| folder.metadata());
-    opened.is_ok_and(|metadata| {
-        metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0
-    })
+    opened.is_ok_and(|metadata| metadata.is_dir() && is_trusted(metadata.uid(), us, metadata.mode()))
+}
+
+fn is_trusted(owner: u32, us: u32, mode: u32) -> bool {
+    const ROOT: u32 = 0;
+    (owner == us || owner == ROOT) && mode & 0o022 == 0
 }
 
 /// Reads an entry. What is no file (a pipe would wait for a writer, and some devices have no end) is none.
@@ -174,6 +181,20 @@ mod tests {
         assert_eq!(folder(&[("XDG_CACHE_HOME", ""), ("HOME", "/h")]), Some("/h/.cache/steadfast".into()));
         assert_eq!(folder(&[("STEADFAST_CACHE", ""), ("HOME", "/h")]), None);
         assert_eq!(folder(&[]), None);
+    }
+
+    #[test]
+    fn only_our_own_folder_and_one_of_root_are_trusted() {
+        for (owner, mode, trusted) in [
+            (1000, 0o40700, true),
+            (0, 0o40755, true),
+            (0, 0o40555, true),
+            (1001, 0o40700, false),
+            (0, 0o40775, false),
+            (1000, 0o40702, false),
+        ] {
+            assert_eq!(is_trusted(owner, 1000, mode), trusted, "{owner} {mode:o}");
+        }
     }
 
     #[test]

@@ -131,6 +131,44 @@ fn plugin_inspect_says_what_a_file_is_and_what_it_lacks() {
 }
 
 #[test]
+fn plugin_compile_leaves_nothing_to_compile_for_a_run() {
+    let place = Place::new();
+    let cache = place.path().join("cache");
+    let compile = || place.command(&["plugin", "compile"]).env("STEADFAST_CACHE", &cache);
+    let both = || compile().arg(component("stochastic")).arg(component("idles"));
+    for how in ["compiled ", "found "] {
+        let ended = both().exits(0);
+        let lines: Vec<_> = ended.stdout.lines().collect();
+        assert_eq!(lines.len(), 2, "{}", ended.stdout);
+        assert!(lines.iter().all(|line| line.starts_with(how) && line.contains(" ms  sha256:")), "{}", ended.stdout);
+        assert!(lines[0].ends_with("stochastic.wasm"), "{}", ended.stdout);
+    }
+    let run = place.run("stochastic").config(STEPS).env("STEADFAST_CACHE", &cache);
+    run.exits(0).says("compiled before");
+}
+
+#[test]
+fn plugin_compile_fails_where_nothing_would_be_kept() {
+    let place = Place::new();
+    let compile = |cache: &str| place.command(&["plugin", "compile"]).env("STEADFAST_CACHE", cache);
+    let nowhere = compile("").arg(component("idles")).exits(2);
+    insta::assert_snapshot!(nowhere.stderr, @r"
+    steadfast: there is no cache to compile into
+    hint: set STEADFAST_CACHE to a folder, or HOME if the usual place will do
+    ");
+    let unwritable = compile("/proc/cache").arg(component("idles")).exits(75);
+    insta::assert_snapshot!(unwritable.stderr, @r"
+    steadfast: compiled plugins cannot be kept in `/proc/cache`
+    hint: it has to be writable, with room, by its owner alone, and that has to be this user or root
+    ");
+    let cache = place.path().join("cache");
+    let cache = cache.to_str().unwrap();
+    compile(cache).arg(component("command")).exits(65).says("hint");
+    compile(cache).arg("no-such.wasm").exits(2);
+    compile(cache).exits(2);
+}
+
+#[test]
 fn json_log_lines_are_json_as_collectors_read_them() {
     let place = Place::new();
     let run = place.run("stochastic").config(STEPS).on_cloud_run("stochastic", "x", 0);

@@ -1,10 +1,12 @@
 //! The long proofs: run before a piece of work is called done, and not in CI.
 //!
 //! ```text
+//! image       the container image, built and run as a platform would
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
 //! slurm       a real Slurm, real preemptions, the README's own scripts
 //! ```
 
+mod image;
 mod rehearsals;
 mod slurm;
 
@@ -20,6 +22,8 @@ pub(crate) enum Rack {
     Sabotage,
     /// Arrays preempted, requeued and cancelled by a real Slurm on this machine; jobs that it must not requeue for ever
     Slurm,
+    /// The container image: built, run as process 1, preempted, and what it promises
+    Image,
 }
 
 /// Runs one.
@@ -28,5 +32,6 @@ pub(crate) fn run(rack: Rack) -> Result<()> {
         Rack::Torture => rehearsals::torture(),
         Rack::Sabotage => rehearsals::sabotage(),
         Rack::Slurm => slurm::run(),
+        Rack::Image => image::run(),
     }
 }

@@ -1,0 +1,47 @@
+//! How long it takes until the first step.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::container::Container;
+use super::life::volume;
+use super::room::{Room, ask};
+
+const ROUNDS: usize = 5;
+
+/// Medians, with and without what the engine itself takes.
+pub(super) fn times(room: &Room, image: &str) -> Result<String> {
+    println!("\n── start-up");
+    let first_step = ["run", "/plugins/countdown.wasm", "--config", r#"{"steps": 3}"#, "--log", "human"];
+    let engine = median(room, image, &["--version"], "steadfast ")?;
+    let all = median(room, image, &first_step, "3 to go")?;
+    let ms = |time: Duration| format!("{:.0} ms", time.as_secs_f64() * 1e3);
+    Ok(format!(
+        "{} from `podman start` to the first step, {} of it the host (`--version` takes {})",
+        ms(all),
+        ms(all.saturating_sub(engine)),
+        ms(engine)
+    ))
+}
+
+fn median(room: &Room, image: &str, arguments: &[&str], words: &str) -> Result<Duration> {
+    let mut times = (0..ROUNDS).map(|_| once(room, image, arguments, words)).collect::<Result<Vec<_>>>()?;
+    times.sort();
+    Ok(times[ROUNDS / 2])
+}
+
+/// From the start of a container that was made before to its first line with these words.
+fn once(room: &Room, image: &str, arguments: &[&str], words: &str) -> Result<Duration> {
+    let mount = format!("{}:/checkpoints", volume(room, image, "start-up")?.display());
+    let closed = ["--rm", "--network", "none", "--read-only", "--tmpfs", "/tmp", "--volume", &mount];
+    let variables = ["--env", "STEADFAST_VOLUME=/checkpoints"];
+    let mut create = room.podman(["create"]);
+    let name = ask(create.args(closed).args(variables).arg(image).args(arguments))?;
+    let started = Instant::now();
+    let mut container = Container::follow(room, name.clone(), room.podman(["start", "--attach", &name]))?;
+    container.says(words)?;
+    let took = started.elapsed();
+    container.end()?.code(0)?;
+    Ok(took)
+}
