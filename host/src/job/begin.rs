@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::changes::{self, Change, Now};
 use super::events::Events;
+use super::journal::Journal;
 use super::marks::Phase;
 use super::run::Context;
-use super::saver::{SharedRecord, record, write_record};
 use super::scene::Scene;
 use super::spec::JobSpec;
 use super::steps::{Finished, Running, guest_failed, keep_metrics};
@@ -101,11 +101,11 @@ pub(super) fn begin(
     session: &mut Session,
     plugin: &Plugin,
     job: &JobInfo,
-    shared: &SharedRecord,
+    journal: &Journal,
 ) -> Result<Beginning, RunError> {
     let scene = context.scene;
     let history = scene.store.history(session.survey(), session.lineage());
-    let fingerprint = record(shared).fingerprint.clone();
+    let fingerprint = journal.record().fingerprint.clone();
     if let Some(why) = history.hopeless(&fingerprint, context.spec.max_stalled.get()) {
         return Err(RunError::Hopeless(why));
     }
@@ -113,7 +113,7 @@ pub(super) fn begin(
     let mut unreadable = BTreeSet::new();
     let now = now(context.spec, context.scene, plugin.digest(), job);
     let decided = decide(context, session, &history, &fingerprint, now, &mut unreadable);
-    record(shared).unreadable = unreadable;
+    journal.record().unreadable = unreadable;
     let Decision { loaded, damaged, strange, passed_over } = decided?;
     if let Some(stop) = context.stops.requested() {
         return Ok(Beginning::Stopped(stop));
@@ -133,12 +133,12 @@ pub(super) fn begin(
     }
     session.settle(&damaged).iter().for_each(|warning| tracing::warn!("{warning}"));
     context.reporter.block(&[("start", opening::start(loaded.as_ref()))]);
-    note_start(shared, loaded.as_ref());
-    write_record(session, shared);
+    note_start(journal, loaded.as_ref());
+    journal.write();
     if let Err(error) = session.keep_plugin(plugin.digest(), plugin.bytes()) {
         tracing::warn!("Cannot keep the plugin on the volume: {error}");
     }
-    bring_up(context, session, plugin, job, shared, &history, loaded)
+    bring_up(context, session, plugin, job, journal, &history, loaded)
 }
 
 /// What this attempt would run with.
@@ -192,8 +192,8 @@ pub(super) fn refuse_early(
     }
 }
 
-fn note_start(shared: &SharedRecord, loaded: Option<&Loaded>) {
-    let mut record = record(shared);
+fn note_start(journal: &Journal, loaded: Option<&Loaded>) {
+    let mut record = journal.record();
     match loaded {
         None => tracing::info!("No checkpoint found, starting at step 0"),
         Some(loaded) => {
@@ -212,7 +212,7 @@ fn bring_up(
     session: &Session,
     plugin: &Plugin,
     job: &JobInfo,
-    shared: &SharedRecord,
+    journal: &Journal,
     history: &History,
     loaded: Option<Loaded>,
 ) -> Result<Beginning, RunError> {
@@ -259,7 +259,7 @@ fn bring_up(
         }
         Err((call, cause)) => {
             guest.flush_output();
-            return Err(guest_failed(context, shared, history, call, next_step, cause));
+            return Err(guest_failed(context, journal, history, call, next_step, cause));
         }
     };
     guest.flush_output();

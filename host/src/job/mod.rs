@@ -9,6 +9,7 @@
 //! | `memory` | whether guest, state and host fit into the memory that is allowed |
 //! | `begin` | which checkpoint it goes on from, and the guest brought to that point |
 //! | `steps` | the loop: step, save when due, stop when asked |
+//! | `journal` | the attempt's record of itself, which several threads write |
 //! | `saver` | the thread that owns the session and writes checkpoints |
 //! | `watch` | the thread that keeps time |
 //! | `pace` | when a save is due, and what it is predicted to take |
@@ -22,6 +23,7 @@ mod changes;
 mod error;
 mod events;
 mod exit;
+mod journal;
 pub mod marks;
 mod memory;
 mod opening;

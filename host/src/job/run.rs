@@ -1,13 +1,13 @@
 //! One attempt, from its first look at the volume to its exit code.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
 use super::begin::{self, Beginning};
+use super::journal::Journal;
 use super::marks::{Marks, Phase};
-use super::saver::{SharedRecord, record, write_record};
 use super::scene::{Scene, wish};
 use super::spec::{IfDone, JobSpec};
 use super::steps::{self, End};
@@ -76,40 +76,33 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     if spec.dry_run {
         return begin::preview(&context, &mut session, &plugin, &job).map(|()| ExitCode::Done);
     }
-    start_deadline(spec, stops, scene.placement.grace.time, began)?;
-    let record = Arc::new(Mutex::new(begin::first_record(&session, &plugin, &job, &scene, spec)));
-    let (session, outcome) = live(&context, session, &plugin, &job, &record);
-    let outcome = close(session.as_ref(), &record, outcome);
+    let record = begin::first_record(&session, &plugin, &job, &scene, spec);
+    let journal = Arc::new(Journal::new(scene.store.clone(), record));
+    start_deadline(&context, &journal)?;
+    let outcome = close(&journal, live(&context, session, &plugin, &job, &journal));
     marks.at(Phase::End, 0);
     outcome
 }
 
-/// The attempt's life once it holds its task. The session comes back with the result, for the record's last word.
+/// The attempt's life once it holds its task.
 fn live(
     context: &Context<'_>,
     mut session: Session,
     plugin: &Plugin,
     job: &crate::plugin::JobInfo,
-    record: &SharedRecord,
-) -> (Option<Session>, Result<End, RunError>) {
-    let beginning = match begin::begin(context, &mut session, plugin, job, record) {
-        Ok(beginning) => beginning,
-        Err(error) => return (Some(session), Err(error)),
-    };
-    let (session, end) = match beginning {
+    journal: &Arc<Journal>,
+) -> Result<End, RunError> {
+    let (mut session, end) = match begin::begin(context, &mut session, plugin, job, journal)? {
         Beginning::Stopped(stop) => {
             tracing::info!("Stopped before the first step; nothing was lost");
-            return (Some(session), Ok(End::Stopped(stop)));
+            return Ok(End::Stopped(stop));
         }
-        Beginning::Finished(finished) => (Some(session), Ok(End::Done(finished))),
-        Beginning::Running(running) => steps::run(context, session, *running, record),
+        Beginning::Finished(finished) => (session, End::Done(finished)),
+        Beginning::Running(running) => steps::run(context, session, *running, journal)?,
     };
-    match (session, end) {
-        (Some(mut session), Ok(End::Done(finished))) => {
-            let end = finish(context, &mut session, finished);
-            (Some(session), end)
-        }
-        (session, end) => (session, end),
+    match end {
+        End::Done(finished) => finish(context, &mut session, finished),
+        End::Stopped(stop) => Ok(End::Stopped(stop)),
     }
 }
 
@@ -219,18 +212,18 @@ fn refuse_short_deadline(spec: &JobSpec, placement: &Placement) -> Result<(), Ru
     }
 }
 
-/// The attempt's own deadline asks for a stop so early that the grace time is over by then.
-fn start_deadline(
-    spec: &JobSpec,
-    stops: &StopRequests,
-    grace: std::time::Duration,
-    began: Instant,
-) -> Result<(), RunError> {
-    let Some(deadline) = spec.attempt_deadline else { return Ok(()) };
-    let (stops, at) = (stops.clone(), began + deadline.saturating_sub(grace));
+/// The attempt's own deadline asks for a stop so early that the grace time is over by then. That is written down at once: a
+/// guest that cannot be interrupted would leave no word of it, and its attempts would not be counted.
+fn start_deadline(context: &Context<'_>, journal: &Arc<Journal>) -> Result<(), RunError> {
+    let Some(deadline) = context.spec.attempt_deadline else { return Ok(()) };
+    let at = context.began + deadline.saturating_sub(context.scene.placement.grace.time);
+    let (stops, journal) = (context.stops.clone(), Arc::clone(journal));
     let wait = move || {
         if stops.wait_timeout(at.saturating_duration_since(Instant::now())).is_none() {
+            let code = ExitCode::Preempted.code();
+            journal.is_about_to_end(ended(code, Why::Deadline, DEADLINE.to_owned()));
             stops.request(DEADLINE);
+            journal.write();
         }
     };
     thread::Builder::new().name("deadline".into()).spawn(wait).map(drop).map_err(RunError::Thread)
@@ -239,21 +232,19 @@ fn start_deadline(
 /// The name of the stop that an attempt asks of itself.
 pub(super) const DEADLINE: &str = "the attempt's deadline";
 
+fn ended(exit: u8, why: Why, message: String) -> Ended {
+    Ended { at: jiff::Timestamp::now().to_string(), exit, why, message }
+}
+
 /// The record's last word, and the exit code.
-fn close(
-    session: Option<&Session>,
-    shared: &SharedRecord,
-    outcome: Result<End, RunError>,
-) -> Result<ExitCode, RunError> {
+fn close(journal: &Journal, outcome: Result<End, RunError>) -> Result<ExitCode, RunError> {
     let (code, why, message) = match &outcome {
         Ok(End::Done(finished)) => (ExitCode::Done, Why::Done, finished.metadata.finished.clone().unwrap_or_default()),
         Ok(End::Stopped(stop)) if stop.name == DEADLINE => (stop_code(stop), Why::Deadline, stop.name.to_owned()),
         Ok(End::Stopped(stop)) => (stop_code(stop), Why::Stopped, stop.name.to_owned()),
         Err(error) => (error.exit_code(), error.why(), error.to_string()),
     };
-    record(shared).ended = Some(Ended { at: jiff::Timestamp::now().to_string(), exit: code.code(), why, message });
-    if let Some(session) = session {
-        write_record(session, shared);
-    }
+    journal.record().ended = Some(ended(code.code(), why, message));
+    journal.write();
     outcome.map(|_| code)
 }

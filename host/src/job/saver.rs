@@ -3,11 +3,12 @@
 //! The thread owns the session: whatever is written to the volume after the attempt has begun is written there, one thing at a
 //! time. It also keeps the attempt's record fresh and looks for newer attempts from time to time.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::journal::Journal;
 use super::marks::{Marks, Phase};
 use crate::checkpoint::format::{SectionKind, SectionRef};
 use crate::checkpoint::metadata::Metadata;
@@ -18,14 +19,6 @@ use crate::plugin::Snapshot;
 
 /// How often the record is refreshed and newer attempts are looked for.
 const HEARTBEAT: Duration = Duration::from_secs(30);
-
-/// The attempt's record of itself, written by the saver and at the attempt's end.
-pub type SharedRecord = Arc<Mutex<AttemptRecord>>;
-
-/// Locks the record.
-pub fn record(shared: &SharedRecord) -> MutexGuard<'_, AttemptRecord> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A checkpoint to be saved: everything is frozen, the guest may run on.
 pub struct Parcel {
@@ -75,10 +68,10 @@ pub struct SaverGone;
 
 impl Saver {
     /// Starts the thread.
-    pub fn start(session: Session, record: SharedRecord, marks: Marks) -> std::io::Result<Self> {
+    pub fn start(session: Session, journal: Arc<Journal>, marks: Marks) -> std::io::Result<Self> {
         let (orders, inbox) = channel();
         let (outbox, reports) = channel();
-        let work = move || serve(session, &record, &marks, &inbox, &outbox);
+        let work = move || serve(session, &journal, &marks, &inbox, &outbox);
         let thread = thread::Builder::new().name("saver".into()).spawn(work)?;
         Ok(Self { orders: Some(orders), reports, thread: Some(thread), busy: false })
     }
@@ -132,7 +125,7 @@ impl Saver {
 
 fn serve(
     mut session: Session,
-    shared: &SharedRecord,
+    journal: &Journal,
     marks: &Marks,
     inbox: &Receiver<Parcel>,
     outbox: &Sender<Message>,
@@ -141,14 +134,14 @@ fn serve(
         match inbox.recv_timeout(HEARTBEAT) {
             Ok(parcel) => {
                 let report = save(&mut session, parcel, marks);
-                note(&mut record(shared), &report, &session);
-                write_record(&session, shared);
+                note(&mut journal.record(), &report, &session);
+                journal.write();
                 if outbox.send(Message::Saved(Box::new(report))).is_err() {
                     return session;
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
-                write_record(&session, shared);
+                journal.write();
                 match session.look() {
                     Ok(Standing::Fenced(by)) => {
                         let _ = outbox.send(Message::Fenced(by));
@@ -191,17 +184,5 @@ fn note(record: &mut AttemptRecord, report: &Report, session: &Session) {
             record.saves.last_ms = u64::try_from(saved.took.as_millis()).unwrap_or(u64::MAX);
         }
         Err(_) => record.saves.failed += 1,
-    }
-}
-
-/// Writes the record; failing that is worth a warning, not the attempt.
-pub fn write_record(session: &Session, shared: &SharedRecord) {
-    let written = {
-        let mut record = record(shared);
-        record.heartbeat = jiff::Timestamp::now().to_string();
-        record.clone()
-    };
-    if let Err(error) = session.write_record(&written) {
-        tracing::warn!("Cannot write the attempt's record: {error}");
     }
 }

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::error::in_words;
 use super::events::Events;
+use super::journal::Journal;
 use super::marks::Phase;
 use super::pace::Pace;
 use super::run::Context;
-use super::saver::{News, Parcel, Saver, SharedRecord, record};
+use super::saver::{News, Parcel, Saver};
 use super::watch::margin;
 use super::{ExitCode, RunError};
 use crate::checkpoint::metadata::{Metadata, PluginFacts, Progress};
@@ -55,17 +56,14 @@ pub(super) enum End {
     Stopped(StopReason),
 }
 
-/// Runs the loop. The session comes back, unless the saving thread died.
+/// Runs the loop, and gives the session back for what comes after it.
 pub(super) fn run(
     context: &Context<'_>,
     session: Session,
     running: Running,
-    shared: &SharedRecord,
-) -> (Option<Session>, Result<End, RunError>) {
-    let saver = match Saver::start(session, Arc::clone(shared), context.marks.clone()) {
-        Ok(saver) => saver,
-        Err(error) => return (None, Err(RunError::Thread(error))),
-    };
+    journal: &Arc<Journal>,
+) -> Result<(Session, End), RunError> {
+    let saver = Saver::start(session, Arc::clone(journal), context.marks.clone()).map_err(RunError::Thread)?;
     let pace = Pace::new(context.spec.every, running.next_step, running.state_bytes);
     // Step 0 is saved too: from then on the task is known to the volume with its outputs.
     let saved_step = running.from_checkpoint.then_some(running.next_step);
@@ -75,7 +73,7 @@ pub(super) fn run(
         running,
         saver,
         pace,
-        shared,
+        journal,
         saved_step,
         failures: 0,
         bar: context.reporter.progress(),
@@ -95,17 +93,17 @@ pub(super) fn run(
     steps.bar.finish();
     let Steps { saver, running, .. } = steps;
     {
-        let mut record = record(shared);
+        let mut record = journal.record();
         record.next_step = record.next_step.max(running.next_step);
     }
     let end = end.map(|end| match end {
         Ending::Stopped(stop) => End::Stopped(stop),
         Ending::Done(metadata) => End::Done(Box::new(Finished { metadata: *metadata, scratch: running.scratch })),
     });
-    match saver.end() {
-        Ok(session) => (Some(session), end),
-        Err(gone) => (None, end.and(Err(gone.into()))),
-    }
+    // Also after a failure: the thread comes to its end before the attempt does.
+    let session = saver.end();
+    let end = end?;
+    Ok((session?, end))
 }
 
 enum Ending {
@@ -118,7 +116,7 @@ struct Steps<'a> {
     running: Running,
     saver: Saver,
     pace: Pace,
-    shared: &'a SharedRecord,
+    journal: &'a Arc<Journal>,
     /// The next step of the newest checkpoint that is saved, or being saved.
     saved_step: Option<u64>,
     /// Saves that failed in a row.
@@ -175,7 +173,7 @@ impl Steps<'_> {
                 self.running.progress = Progress { done, total };
                 if self.now >= self.bar_due {
                     self.bar_due = self.now + BAR_EVERY;
-                    let safe = record(self.shared).safe_step;
+                    let safe = self.journal.record().safe_step;
                     let note = safe.map_or(String::new(), |step| format!("last verified checkpoint at step {step}"));
                     self.bar.update(done, total, &note);
                 }
@@ -229,7 +227,7 @@ impl Steps<'_> {
             Err(SaveError::Fenced(by)) => Err(RunError::Fenced(by)),
             Err(cause) => {
                 self.failures += 1;
-                self.saved_step = record(self.shared).safe_step;
+                self.saved_step = self.journal.record().safe_step;
                 if let Some(segment) = &report.segment {
                     self.running.tracker.distrust(segment);
                 }
@@ -254,7 +252,7 @@ impl Steps<'_> {
         }
         self.pace.passed(step);
         if self.saver.is_busy() {
-            record(self.shared).saves.skipped += 1;
+            self.journal.record().saves.skipped += 1;
             tracing::debug!(step, "A save is due at step {step}, but the last one is still running; it is skipped");
             return Ok(());
         }
@@ -290,7 +288,7 @@ impl Steps<'_> {
         let metadata = self.metadata(&snapshot, &frozen.manifest, finished);
         let waited = began.elapsed();
         self.pace.froze(size(&snapshot), waited);
-        record(self.shared).saves.waited_ms += u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        self.journal.record().saves.waited_ms += u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         self.saver.save(Parcel { metadata: metadata.clone(), snapshot, frozen })?;
         self.saved_step = Some(step);
         self.now = Instant::now();
@@ -300,7 +298,7 @@ impl Steps<'_> {
     fn metadata(&self, snapshot: &Snapshot, outputs: &Manifest, finished: Option<String>) -> Metadata {
         let Context { spec, scene, began, .. } = self.context;
         let (tenure, lineage) = {
-            let record = record(self.shared);
+            let record = self.journal.record();
             (record.tenure, record.lineage)
         };
         let name = spec.plugin.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -360,7 +358,7 @@ impl Steps<'_> {
     }
 
     fn say_safe(&self) {
-        let safe = record(self.shared).safe_step.unwrap_or(0);
+        let safe = self.journal.record().safe_step.unwrap_or(0);
         let Progress { total, .. } = self.running.progress;
         let lost = self.running.next_step.saturating_sub(safe);
         let losing = if lost > 0 { format!(", {lost} will be run again") } else { String::new() };
@@ -392,7 +390,7 @@ impl Steps<'_> {
         if cause == CallError::Interrupted(Interruption::GraceEnds) {
             return RunError::Guest { call, step: self.running.next_step, cause, hopeless: None };
         }
-        guest_failed(self.context, self.shared, &self.running.history, call, self.running.next_step, cause)
+        guest_failed(self.context, self.journal, &self.running.history, call, self.running.next_step, cause)
     }
 
     fn watch_pace(&mut self) {
@@ -437,7 +435,7 @@ fn size(snapshot: &Snapshot) -> u64 {
 /// Writes the failure into the record, and says whether earlier attempts show that another is of no use.
 pub(super) fn guest_failed(
     context: &Context<'_>,
-    shared: &SharedRecord,
+    journal: &Journal,
     history: &History,
     call: Call,
     step: u64,
@@ -448,7 +446,7 @@ pub(super) fn guest_failed(
         CallError::Guest(GuestError::Invalid(_) | GuestError::Retryable(_) | GuestError::IncompatibleState(_))
     );
     let record = {
-        let mut record = record(shared);
+        let mut record = journal.record();
         record.next_step = record.next_step.max(step);
         record.failure = Some(Failure { call, step, trap, message: cause.to_string() });
         record.clone()

@@ -163,6 +163,18 @@ fn the_attempts_own_deadline_saves_and_exits_143() {
     assert_eq!(ended.message, "the attempt's deadline");
 }
 
+/// The watch ends such a process, and has no time to write down why: the attempts would look like kills, and go on for ever.
+#[test]
+fn attempts_that_meet_their_deadline_in_a_call_of_the_host_are_counted() {
+    let place = Place::new();
+    let run = place.run("sleeps").config(r#"{"milliseconds": 1000000}"#);
+    let run = run.args("--attempt-deadline 3s --grace 2s --max-stalled 2");
+    run.exits(143);
+    assert_eq!(place.record("sleeps").ended.unwrap().message, "the attempt's deadline");
+    run.exits(143);
+    run.exits(65).says("2 attempts in a row made no progress");
+}
+
 #[test]
 fn a_deadline_that_leaves_no_time_for_any_step_is_a_mistake() {
     let place = Place::new();

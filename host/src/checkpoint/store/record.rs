@@ -5,10 +5,13 @@
 //! pass over (one that kills whoever loads it).
 
 use std::collections::BTreeSet;
+use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::names::Tenure;
+use super::{Store, sealed};
+use crate::checkpoint::names::{FileName, Tenure};
+use crate::checkpoint::volume::{Operation, VolumeError, replace};
 
 /// What one attempt says of itself. Replaced, by its owner alone, as it goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +48,17 @@ pub struct AttemptRecord {
     pub unreadable: BTreeSet<String>,
     /// How it ended; none while it runs, or if it was killed.
     pub ended: Option<Ended>,
+}
+
+impl Store {
+    /// Replaces an attempt's record of itself. One writer at a time.
+    pub fn write_record(&self, record: &AttemptRecord) -> Result<(), VolumeError> {
+        let name = FileName::Attempt(record.tenure);
+        let (stage, path) = (self.path(&name.stage()), self.path(&name));
+        let volume = &**self.volume();
+        let bytes = sealed::seal(record).map_err(|cause| VolumeError::new(volume, Operation::Write, &path, cause))?;
+        replace(volume, &stage, &path, |out: &mut dyn Write| out.write_all(&bytes))
+    }
 }
 
 /// How saving went in one attempt.

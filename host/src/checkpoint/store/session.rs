@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::SpooledTempFile;
 
 use super::survey::{named, seen};
-use super::{
-    AttemptRecord, Begun, Choice, Claim, DoneRecord, Origin, PLUGINS, Store, StoreError, Survey, Wish, sealed,
-};
+use super::{Begun, Choice, Claim, DoneRecord, Origin, PLUGINS, Store, StoreError, Survey, Wish, sealed};
 use crate::checkpoint::format::{self, Compression, FormatError, Reader, SectionRef};
 use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::names::{FileName, TaskFolder, Tenure};
@@ -477,15 +475,6 @@ impl Session {
             let _ = self.store.volume.remove_file(&path);
             SaveError::ReadBack { name: name.to_string(), cause }
         })
-    }
-
-    /// Replaces the attempt's record of itself.
-    pub fn write_record(&self, record: &AttemptRecord) -> Result<(), VolumeError> {
-        let name = FileName::Attempt(record.tenure);
-        let (stage, path) = (self.store.path(&name.stage()), self.store.path(&name));
-        let bytes = sealed::seal(record)
-            .map_err(|cause| VolumeError::new(&*self.store.volume, Operation::Write, &path, cause))?;
-        replace(&*self.store.volume, &stage, &path, |out| out.write_all(&bytes))
     }
 
     /// Keeps the component on the volume, by its digest, so that a later attempt can always go on with it.
