@@ -84,6 +84,8 @@ mod tests {
 
     const EVERYTHING: &str = r#"
 plugin = "digits.wasm"
+watch = true
+plugin-digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 name = "digits"
 run-id = "weekly"
 input = "data"

@@ -11,7 +11,7 @@ use crate::job::spec::{Changeable, Every, IfDone, InputDigest, JobName, LogForma
 
 use super::config::ConfigSource;
 use super::failure::Failure;
-use super::values::{Place, Size, Time, as_on_command_line, at_least_one, whole_number};
+use super::values::{Digest, Place, Size, Time, as_on_command_line, at_least_one, whole_number};
 
 /// Options of `run`, all of which may stand in a job's file under the same names.
 #[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
@@ -21,6 +21,16 @@ pub(super) struct RunOptions {
     #[arg(skip)]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) plugin: Option<Place>,
+
+    /// Change to another plugin while the job runs, as soon as the file holds one: `run` looks at it from time to time. Without
+    /// this it looks when it gets SIGHUP
+    #[arg(long, help_heading = "Plugin")]
+    pub(super) watch: bool,
+
+    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them
+    #[arg(long, value_name = "DIGEST", help_heading = "Plugin")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) plugin_digest: Option<Digest>,
 
     /// Name of the job [default: the engine's name for it; on a plain machine the plugin's file name]
     #[arg(long, help_heading = "Identity")]
@@ -148,6 +158,8 @@ impl RunOptions {
         let begins = self.fresh || self.from.is_some();
         Self {
             plugin: self.plugin.or(file.plugin),
+            watch: self.watch || file.watch,
+            plugin_digest: self.plugin_digest.or(file.plugin_digest),
             name: self.name.or(file.name),
             run_id: self.run_id.or(file.run_id),
             config: self.config.or(file.config),
@@ -207,6 +219,7 @@ impl RunOptions {
         let every = self.every.map(|every| every.to_string().replace(' ', ""));
         let changes: Vec<String> = self.accept_changed.iter().map(ToString::to_string).collect();
         let with_values = [
+            ("--plugin-digest", text(self.plugin_digest.as_ref())),
             ("--name", text(self.name.as_ref())),
             ("--run-id", text(self.run_id.as_ref())),
             ("--config", text(config.as_ref())),
@@ -231,6 +244,7 @@ impl RunOptions {
             ("--log", word(self.log.as_ref())),
         ];
         let flags = [
+            ("--watch", self.watch),
             ("--canonical-nans", self.canonical_nans),
             ("--fresh", self.fresh),
             ("--volume-is-ephemeral", self.volume_is_ephemeral),

@@ -86,6 +86,27 @@ impl fmt::Display for Place {
     }
 }
 
+/// The digest of a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Digest(String);
+
+impl FromStr for Digest {
+    type Err = &'static str;
+
+    fn from_str(given: &str) -> Result<Self, &'static str> {
+        let given = given.trim().to_ascii_lowercase();
+        let digits = given.strip_prefix("sha256:").unwrap_or_default();
+        let whole = digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        if whole { Ok(Self(given)) } else { Err("it is not `sha256:` and 64 hexadecimal digits") }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// For clap: a number from 1 on.
 pub(super) fn at_least_one(given: &str) -> Result<NonZeroU32, String> {
     given.parse().map_err(|_| "it has to be a whole number from 1 on".to_owned())
@@ -159,6 +180,9 @@ mod tests {
         }
         for given in ["", "-", "-2GiB", "0", "2", "lots", "2GiBs"] {
             assert!(given.parse::<Size>().is_err(), "{given}");
+        }
+        for given in ["", "sha256:", "sha256:0123", &format!("sha256:{}", "g".repeat(64)), &"0".repeat(64)] {
+            assert!(given.parse::<Digest>().is_err(), "{given}");
         }
         for given in ["", "-", "a\0b"] {
             assert!(given.parse::<Place>().is_err(), "{given}");

@@ -12,9 +12,10 @@ use super::events::Events;
 use super::journal::Journal;
 use super::marks::Phase;
 use super::run::Context;
+use super::saver::keep_plugin;
 use super::scene::Scene;
-use super::spec::JobSpec;
-use super::steps::{Finished, Running, guest_failed, keep_metrics};
+use super::spec::{Changeable, JobSpec};
+use super::steps::{Finished, Onward, Probation, Running, Unfit, go_back, guest_failed, keep_metrics};
 use super::{RunError, opening};
 use crate::checkpoint::format::FormatError;
 use crate::checkpoint::metadata::{Metadata, Progress};
@@ -25,6 +26,29 @@ use crate::plugin::{
     CallError, Guest, GuestSettings, Interruption, JobInfo, Plugin, RandomPosition, Snapshot, StateSection,
 };
 
+/// What an attempt runs from here on: at its start, and again after each change of plugin that is not made in passing.
+pub(super) struct Turn {
+    plugin: Plugin,
+    /// Which plugin to go back to, where this one has yet to prove that it fits.
+    probation: Option<Probation>,
+    /// The segment that the attempt named last.
+    pub last_segment: u32,
+    /// Whether the attempt has run before.
+    again: bool,
+}
+
+impl Turn {
+    /// An attempt's start.
+    pub fn first(plugin: Plugin) -> Self {
+        Self { plugin, probation: None, last_segment: 0, again: false }
+    }
+
+    /// After a change of plugin.
+    pub fn again(onward: Onward, last_segment: u32) -> Self {
+        Self { plugin: onward.plugin, probation: onward.probation, last_segment, again: true }
+    }
+}
+
 /// What an attempt begins with.
 pub(super) enum Beginning {
     /// A guest ready for its next step.
@@ -33,6 +57,8 @@ pub(super) enum Beginning {
     Finished(Box<Finished>),
     /// A stop was requested on the way.
     Stopped(StopReason),
+    /// The plugin does not fit, and there is one to go back to.
+    Onward(Onward),
 }
 
 /// The record as it is before anything is decided.
@@ -61,11 +87,12 @@ pub(super) fn first_record(
         failure: None,
         unreadable: BTreeSet::new(),
         ended: None,
+        other_plugins: Vec::new(),
     }
 }
 
 /// A digest of all that a failure of the guest depends on.
-fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> String {
+pub(super) fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> String {
     let input = scene.input.as_ref().map_or("", |input| input.digest.as_str());
     let text = serde_json::json!([
         plugin.digest(),
@@ -89,7 +116,7 @@ pub(super) fn preview(
     let history = context.scene.store.history(session.survey(), session.lineage());
     let fingerprint = fingerprint(plugin, context.scene, context.spec);
     let now = now(context.spec, context.scene, plugin.digest(), job);
-    let decision = decide(context, session, &history, &fingerprint, now, &mut BTreeSet::new())?;
+    let decision = decide(context, session, &history, &fingerprint, (now, false), &mut BTreeSet::new())?;
     context.reporter.block(&[("start", opening::start(decision.loaded.as_ref()))]);
     tracing::info!("Dry run: nothing was written");
     Ok(())
@@ -99,20 +126,24 @@ pub(super) fn preview(
 pub(super) fn begin(
     context: &Context<'_>,
     session: &mut Session,
-    plugin: &Plugin,
+    turn: Turn,
     job: &JobInfo,
     journal: &Journal,
 ) -> Result<Beginning, RunError> {
     let scene = context.scene;
+    let plugin = &turn.plugin;
+    if turn.again {
+        session.look_again()?;
+    }
     let history = scene.store.history(session.survey(), session.lineage());
-    let fingerprint = journal.record().fingerprint.clone();
+    let fingerprint = fingerprint(plugin, scene, context.spec);
     if let Some(why) = history.hopeless(&fingerprint, context.spec.max_stalled.get()) {
         return Err(RunError::Hopeless(why));
     }
     context.marks.at(Phase::Restore, 0);
     let mut unreadable = BTreeSet::new();
     let now = now(context.spec, context.scene, plugin.digest(), job);
-    let decided = decide(context, session, &history, &fingerprint, now, &mut unreadable);
+    let decided = decide(context, session, &history, &fingerprint, (now, turn.again), &mut unreadable);
     journal.record().unreadable = unreadable;
     let Decision { loaded, damaged, strange, passed_over } = decided?;
     if let Some(stop) = context.stops.requested() {
@@ -133,12 +164,10 @@ pub(super) fn begin(
     }
     session.settle(&damaged).iter().for_each(|warning| tracing::warn!("{warning}"));
     context.reporter.block(&[("start", opening::start(loaded.as_ref()))]);
-    note_start(journal, loaded.as_ref());
+    note_start(journal, loaded.as_ref(), turn.again);
     journal.write();
-    if let Err(error) = session.keep_plugin(plugin.digest(), plugin.bytes()) {
-        tracing::warn!("Cannot keep the plugin on the volume: {error}");
-    }
-    bring_up(context, session, plugin, job, journal, &history, loaded)
+    keep_plugin(session, plugin);
+    bring_up(context, session, turn, job, journal, &history, loaded)
 }
 
 /// What this attempt would run with.
@@ -151,12 +180,14 @@ fn decide(
     session: &mut Session,
     history: &History,
     fingerprint: &str,
-    now: Now<'_>,
+    (now, other_plugin): (Now<'_>, bool),
     unreadable: &mut BTreeSet<String>,
 ) -> Result<Decision, RunError> {
     let decision = session.load(history, fingerprint, unreadable)?;
+    let mut accepted = context.spec.accept_changed.clone();
+    accepted.extend(other_plugin.then_some(Changeable::Plugin));
     if let Some(loaded) = &decision.loaded {
-        for change in refuse_changes(context.spec, &loaded.origin.name, &loaded.metadata, now)? {
+        for change in refuse_changes(&accepted, &loaded.origin.name, &loaded.metadata, now)? {
             tracing::info!("Accepted change: {}", change.text);
         }
     }
@@ -165,13 +196,13 @@ fn decide(
 
 /// Answers the changes since a checkpoint, if all of them are meant.
 fn refuse_changes(
-    spec: &JobSpec,
+    accepted: &BTreeSet<Changeable>,
     checkpoint: &str,
     metadata: &Metadata,
     now: Now<'_>,
 ) -> Result<Vec<Change>, RunError> {
     let changes = changes::since(metadata, now);
-    match changes::not_meant(&changes, &spec.accept_changed) {
+    match changes::not_meant(&changes, accepted) {
         unmeant if unmeant.is_empty() => Ok(changes),
         unmeant => Err(RunError::Changed { checkpoint: checkpoint.to_owned(), changes: unmeant }),
     }
@@ -187,22 +218,27 @@ pub(super) fn refuse_early(
     job: &JobInfo,
 ) -> Result<(), RunError> {
     match session.peek() {
-        Some((name, metadata)) => refuse_changes(spec, &name, &metadata, now(spec, scene, plugin, job)).map(drop),
+        Some((name, metadata)) => {
+            refuse_changes(&spec.accept_changed, &name, &metadata, now(spec, scene, plugin, job)).map(drop)
+        }
         None => Ok(()),
     }
 }
 
-fn note_start(journal: &Journal, loaded: Option<&Loaded>) {
+fn note_start(journal: &Journal, loaded: Option<&Loaded>, again: bool) {
     let mut record = journal.record();
     match loaded {
         None => tracing::info!("No checkpoint found, starting at step 0"),
         Some(loaded) => {
             let step = loaded.metadata.next_step;
             tracing::info!(step, checkpoint = loaded.origin.name, "Resuming from checkpointed step {step}");
-            record.from = Some(loaded.origin.name.clone());
-            record.first_step = step;
-            record.next_step = step;
             record.safe_step = Some(step);
+            // What the attempt has come to under another plugin stays its own.
+            if !again {
+                record.from = Some(loaded.origin.name.clone());
+                record.first_step = step;
+                record.next_step = step;
+            }
         }
     }
 }
@@ -210,12 +246,13 @@ fn note_start(journal: &Journal, loaded: Option<&Loaded>) {
 fn bring_up(
     context: &Context<'_>,
     session: &Session,
-    plugin: &Plugin,
+    turn: Turn,
     job: &JobInfo,
     journal: &Journal,
     history: &History,
     loaded: Option<Loaded>,
 ) -> Result<Beginning, RunError> {
+    let Turn { plugin, mut probation, last_segment, .. } = turn;
     let parent = Scene::scratch(context.spec);
     let scratch_failed = |cause| RunError::Scratch { path: parent.clone(), cause };
     let random = match &loaded {
@@ -231,21 +268,20 @@ fn bring_up(
     }
 
     let events = Events::new(context.reporter.clone());
-    let settings = GuestSettings {
-        input: context.spec.input.clone(),
-        output: scratch.output(),
-        memory_limit: context.scene.memory.guest,
-        state_limit: context.scene.memory.state,
-        seed: job.seed,
-        events: Arc::clone(&events) as Arc<dyn crate::plugin::GuestEvents>,
-    };
     context.watch.guest(plugin.interrupter());
-    let mut guest = plugin.instantiate(settings)?;
+    let mut guest = match (plugin.instantiate(settings(context, &scratch, job, &events)), probation) {
+        (Ok(guest), still) => {
+            probation = still;
+            guest
+        }
+        (Err(error), None) => return Err(error.into()),
+        (Err(error), Some(probation)) => return Ok(Beginning::Onward(go_back(journal, &plugin, probation, &error))),
+    };
 
     // Ranges of another folder's segments mean nothing in ours: what came from there is published anew.
     let own = loaded.as_ref().filter(|loaded| loaded.origin.folder == session.store().folder());
     let manifest = own.map(|loaded| loaded.metadata.outputs.clone()).unwrap_or_default();
-    let tracker = Tracker::new(scratch.output(), scratch.metrics(), session.tenure(), &manifest);
+    let tracker = Tracker::new(scratch.output(), scratch.metrics(), session.tenure(), &manifest).after(last_segment);
     let next_step = loaded.as_ref().map_or(0, |loaded| loaded.metadata.next_step);
     let from_checkpoint = loaded.is_some();
     let started = match loaded {
@@ -259,6 +295,10 @@ fn bring_up(
         }
         Err((call, cause)) => {
             guest.flush_output();
+            if let Some(probation) = probation {
+                let unfit = Unfit::Call { call, cause };
+                return Ok(Beginning::Onward(go_back(journal, &plugin, probation, &unfit)));
+            }
             return Err(guest_failed(context, journal, history, call, next_step, cause));
         }
     };
@@ -270,7 +310,7 @@ fn bring_up(
         keep_metrics(&events, &mut scratch, next_step);
     }
     Ok(Beginning::Running(Box::new(Running {
-        guest,
+        guest: Some(guest),
         events,
         scratch,
         tracker,
@@ -281,9 +321,22 @@ fn bring_up(
         from_checkpoint,
         elapsed_ms,
         state_bytes,
-        plugin: plugin.digest().to_owned(),
+        plugin,
+        probation,
         job: job.clone(),
     })))
+}
+
+/// What a guest gets for its lifetime.
+pub(super) fn settings(context: &Context<'_>, scratch: &Scratch, job: &JobInfo, events: &Arc<Events>) -> GuestSettings {
+    GuestSettings {
+        input: context.spec.input.clone(),
+        output: scratch.output(),
+        memory_limit: context.scene.memory.guest,
+        state_limit: context.scene.memory.state,
+        seed: job.seed,
+        events: Arc::clone(events) as Arc<dyn crate::plugin::GuestEvents>,
+    }
 }
 
 struct Started {
@@ -312,10 +365,11 @@ fn restore(
     let Loaded { metadata, sections, .. } = loaded;
     let state_bytes = sections.iter().map(|section| section.bytes.len() as u64).sum();
     let sections = sections.into_iter().map(|section| StateSection { name: section.name, bytes: section.bytes });
-    let state = Snapshot { version: metadata.plugin.state_version, sections: sections.collect() };
+    let state = Arc::new(Snapshot { version: metadata.plugin.state_version, sections: sections.collect() });
     let restored =
-        context.watch.during(Call::Restore, Instant::now(), || guest.restore(job, &context.spec.config, state));
-    let buffers = restored.map_err(|error| (Call::Restore, error))?;
+        context.watch.during(Call::Restore, Instant::now(), || guest.restore(job, &context.spec.config, &state));
+    restored.map_err(|error| (Call::Restore, error))?;
+    let buffers = Arc::try_unwrap(state).unwrap_or_default();
     // After `restore`, which may have used random bytes itself: the next step sees what it would have seen uninterrupted.
     guest.set_random_position(random);
     Ok(Started { buffers, progress: metadata.progress, elapsed_ms: metadata.elapsed_ms, state_bytes })

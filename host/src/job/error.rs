@@ -267,6 +267,7 @@ fn plugin_code(error: &PluginError) -> ExitCode {
             _ if source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => ExitCode::Retry,
             _ => ExitCode::Usage,
         },
+        PluginError::Pinned { .. } => ExitCode::Usage,
         PluginError::NotAComponent { .. }
         | PluginError::World { .. }
         | PluginError::Compile { .. }

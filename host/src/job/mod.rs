@@ -9,8 +9,10 @@
 //! | `memory` | whether guest, state and host fit into the memory that is allowed |
 //! | `begin` | which checkpoint it goes on from, and the guest brought to that point |
 //! | `steps` | the loop: step, save when due, stop when asked |
+//! | `loading` | the plugin, read and compiled while requests to stop are heard |
 //! | `journal` | the attempt's record of itself, which several threads write |
 //! | `saver` | the thread that owns the session and writes checkpoints |
+//! | `offers` | another plugin for the running job, noticed and compiled |
 //! | `watch` | the thread that keeps time |
 //! | `pace` | when a save is due, and what it is predicted to take |
 //! | `changes`, `events`, `opening`, `marks` | what differs from the checkpoint; what the guest says; the opening block; a rehearsal's view |
@@ -24,8 +26,10 @@ mod error;
 mod events;
 mod exit;
 mod journal;
+mod loading;
 pub mod marks;
 mod memory;
+mod offers;
 mod opening;
 mod pace;
 mod run;

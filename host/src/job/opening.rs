@@ -40,7 +40,7 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
                 "{} · {} · {} · {cached}",
                 spec.plugin.display(),
                 bytes(plugin.bytes().len() as u64),
-                short(plugin.digest())
+                plugin.short()
             ),
         ),
         ("seed", seed.to_string()),
@@ -63,8 +63,4 @@ pub fn start(loaded: Option<&Loaded>) -> String {
             format!("checkpoint {} · {what} at step {}", loaded.origin.name, metadata.next_step)
         }
     }
-}
-
-fn short(digest: &str) -> &str {
-    digest.get(..19).unwrap_or(digest)
 }

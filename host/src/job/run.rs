@@ -1,13 +1,14 @@
 //! One attempt, from its first look at the volume to its exit code.
 
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
 
-use super::begin::{self, Beginning};
+use super::begin::{self, Beginning, Turn};
 use super::journal::Journal;
+use super::loading::{self, Loading};
 use super::marks::{Marks, Phase};
+use super::offers::Offers;
 use super::scene::{Scene, wish};
 use super::spec::{IfDone, JobSpec};
 use super::steps::{self, End};
@@ -16,7 +17,7 @@ use super::{ExitCode, RunError, opening};
 use crate::checkpoint::outputs;
 use crate::checkpoint::store::{DoneRecord, Ended, Session, Why};
 use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
-use crate::plugin::{Nans, Plugin, PluginError, Runtime, default_cache_folder};
+use crate::plugin::{Plugin, PluginError};
 use crate::report::Reporter;
 
 /// What every part of an attempt needs.
@@ -27,6 +28,7 @@ pub(super) struct Context<'a> {
     pub reporter: &'a Reporter,
     pub marks: &'a Marks,
     pub watch: &'a Watch,
+    pub offers: &'a Offers,
     pub began: Instant,
 }
 
@@ -61,18 +63,21 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     // Claimed before the plugin is compiled, but not for a file that is none: an attempt that is killed from here on leaves a
     // trace of the job on the volume, without which the next one would take it for the wrong volume.
     let claim = |plugin: &str| {
+        refuse_other_plugin(spec, plugin)?;
         if spec.dry_run {
             return Ok(());
         }
         begin::refuse_early(spec, &scene, &session, plugin, &job)?;
         Ok(session.begin()?)
     };
-    let plugin = match load_plugin(spec, stops, claim)? {
-        Loading::Loaded(plugin) => plugin,
+    let (plugin, runtime) = match loading::load(spec, stops, claim)? {
+        Loading::Loaded(plugin, runtime) => (plugin, runtime),
         Loading::Stopped(stop) => return Ok(stopped_early(spec, &session, &stop)),
     };
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
-    let context = Context { spec, scene: &scene, stops, reporter, marks: &marks, watch: &watch, began };
+    let offers = Offers::watch(spec, stops, runtime, &plugin).map_err(RunError::Thread)?;
+    let context =
+        Context { spec, scene: &scene, stops, reporter, marks: &marks, watch: &watch, offers: &offers, began };
     if spec.dry_run {
         return begin::preview(&context, &mut session, &plugin, &job).map(|()| ExitCode::Done);
     }
@@ -84,6 +89,12 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     outcome
 }
 
+/// How an attempt came to a good end.
+enum Outcome {
+    Done(Box<steps::Finished>),
+    Stopped(StopReason),
+}
+
 /// The attempt's life once it holds its task.
 fn live(
     context: &Context<'_>,
@@ -91,30 +102,40 @@ fn live(
     plugin: &Plugin,
     job: &crate::plugin::JobInfo,
     journal: &Arc<Journal>,
-) -> Result<End, RunError> {
-    let (mut session, end) = match begin::begin(context, &mut session, plugin, job, journal)? {
-        Beginning::Stopped(stop) => {
-            tracing::info!("Stopped before the first step; nothing was lost");
-            return Ok(End::Stopped(stop));
-        }
-        Beginning::Finished(finished) => (session, End::Done(finished)),
-        Beginning::Running(running) => steps::run(context, session, *running, journal)?,
-    };
-    match end {
-        End::Done(finished) => finish(context, &mut session, finished),
-        End::Stopped(stop) => Ok(End::Stopped(stop)),
+) -> Result<Outcome, RunError> {
+    let mut turn = Turn::first(plugin.clone());
+    loop {
+        let named = turn.last_segment;
+        let (onward, last_segment) = match begin::begin(context, &mut session, turn, job, journal)? {
+            Beginning::Stopped(stop) => {
+                tracing::info!("Stopped before the first step; nothing was lost");
+                return Ok(Outcome::Stopped(stop));
+            }
+            Beginning::Finished(finished) => return finish(context, &mut session, finished),
+            Beginning::Onward(onward) => (onward, named),
+            Beginning::Running(running) => {
+                let end;
+                (session, end) = steps::run(context, session, *running, journal)?;
+                match end {
+                    End::Done(finished) => return finish(context, &mut session, finished),
+                    End::Stopped(stop) => return Ok(Outcome::Stopped(stop)),
+                    End::Onward { how, last_segment } => (how, last_segment),
+                }
+            }
+        };
+        turn = Turn::again(onward, last_segment);
     }
 }
 
 /// Assembles the outputs; the done record is the last thing on the volume, the copy for the user comes after it.
-fn finish(context: &Context<'_>, session: &mut Session, finished: Box<steps::Finished>) -> Result<End, RunError> {
+fn finish(context: &Context<'_>, session: &mut Session, finished: Box<steps::Finished>) -> Result<Outcome, RunError> {
     let steps::Finished { metadata, scratch } = &*finished;
     context.marks.at(Phase::FinalWrite, metadata.next_step);
     let (done, warnings) = session.finish(metadata, &scratch.output(), &scratch.metrics())?;
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     export(context.spec, context.scene, &done)?;
     tracing::info!(steps = done.steps, "Done: {}", done.message);
-    Ok(End::Done(finished))
+    Ok(Outcome::Done(finished))
 }
 
 fn export(spec: &JobSpec, scene: &Scene, done: &DoneRecord) -> Result<(), RunError> {
@@ -135,53 +156,6 @@ fn already_done(spec: &JobSpec, scene: &Scene, done: &DoneRecord) -> Result<Exit
     Ok(ExitCode::Done)
 }
 
-enum Loading {
-    Loaded(Plugin),
-    Stopped(StopReason),
-}
-
-/// Loads the plugin on another thread, so that a request to stop is not kept waiting by the compiler. Calls `claim` once it is
-/// sure that the file is a plugin, with its digest.
-fn load_plugin(
-    spec: &JobSpec,
-    stops: &StopRequests,
-    claim: impl FnOnce(&str) -> Result<(), RunError>,
-) -> Result<Loading, RunError> {
-    enum Event {
-        Compiling(String),
-        Loaded(Result<Plugin, PluginError>),
-        Stop(StopReason),
-    }
-    let (sender, events) = channel();
-    let on_stop = sender.clone();
-    let file = spec.plugin.clone();
-    let nans = if spec.canonical_nans { Nans::Canonical } else { Nans::AsComputed };
-    let load = move || {
-        let compiling = |digest: &str| drop(sender.send(Event::Compiling(digest.to_owned())));
-        let plugin = Runtime::with(nans, default_cache_folder(&process_environment))
-            .and_then(|runtime| runtime.load(&file, &compiling));
-        let _ = sender.send(Event::Loaded(plugin));
-    };
-    thread::Builder::new().name("compile".into()).spawn(load).map_err(RunError::Thread)?;
-    stops.subscribe(move |stop| {
-        let _ = on_stop.send(Event::Stop(stop.clone()));
-    });
-    let mut claim = Some(claim);
-    loop {
-        let event =
-            events.recv().map_err(|_| RunError::Thread(std::io::Error::other("the compiling thread is gone")))?;
-        let (digest, loaded) = match event {
-            Event::Stop(stop) => return Ok(Loading::Stopped(stop)),
-            Event::Compiling(digest) => (digest, None),
-            Event::Loaded(plugin) => plugin.map(|plugin| (plugin.digest().to_owned(), Some(plugin)))?,
-        };
-        claim.take().map_or(Ok(()), |claim| claim(&digest))?;
-        if let Some(plugin) = loaded {
-            return Ok(Loading::Loaded(plugin));
-        }
-    }
-}
-
 fn stopped_early(spec: &JobSpec, session: &Session, stop: &StopReason) -> ExitCode {
     // The platform counts what follows as a retry, and a retry refuses a volume that has never seen its job.
     if !spec.dry_run
@@ -191,6 +165,17 @@ fn stopped_early(spec: &JobSpec, session: &Session, stop: &StopReason) -> ExitCo
     }
     tracing::info!("Stopped before the first step; nothing was lost");
     stop_code(stop)
+}
+
+/// Before anything is written: the file holds another plugin than the one that is asked for.
+fn refuse_other_plugin(spec: &JobSpec, found: &str) -> Result<(), RunError> {
+    match &spec.plugin_digest {
+        Some(wanted) if wanted != found => {
+            let (path, wanted, found) = (spec.plugin.clone(), wanted.clone(), found.to_owned());
+            Err(PluginError::Pinned { path, wanted, found }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Where the attempt will write beside the volume is looked at before the first step, and not hours later.
@@ -237,11 +222,13 @@ fn ended(exit: u8, why: Why, message: String) -> Ended {
 }
 
 /// The record's last word, and the exit code.
-fn close(journal: &Journal, outcome: Result<End, RunError>) -> Result<ExitCode, RunError> {
+fn close(journal: &Journal, outcome: Result<Outcome, RunError>) -> Result<ExitCode, RunError> {
     let (code, why, message) = match &outcome {
-        Ok(End::Done(finished)) => (ExitCode::Done, Why::Done, finished.metadata.finished.clone().unwrap_or_default()),
-        Ok(End::Stopped(stop)) if stop.name == DEADLINE => (stop_code(stop), Why::Deadline, stop.name.to_owned()),
-        Ok(End::Stopped(stop)) => (stop_code(stop), Why::Stopped, stop.name.to_owned()),
+        Ok(Outcome::Done(finished)) => {
+            (ExitCode::Done, Why::Done, finished.metadata.finished.clone().unwrap_or_default())
+        }
+        Ok(Outcome::Stopped(stop)) if stop.name == DEADLINE => (stop_code(stop), Why::Deadline, stop.name.to_owned()),
+        Ok(Outcome::Stopped(stop)) => (stop_code(stop), Why::Stopped, stop.name.to_owned()),
         Err(error) => (error.exit_code(), error.why(), error.to_string()),
     };
     journal.record().ended = Some(ended(code.code(), why, message));

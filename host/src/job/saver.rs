@@ -15,7 +15,7 @@ use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::names::FileName;
 use crate::checkpoint::outputs::Frozen;
 use crate::checkpoint::store::{AttemptRecord, Draft, SaveError, SavePhase, Saved, Session, Standing};
-use crate::plugin::Snapshot;
+use crate::plugin::{Plugin, Snapshot};
 
 /// How often the record is refreshed and newer attempts are looked for.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -24,8 +24,10 @@ const HEARTBEAT: Duration = Duration::from_secs(30);
 pub struct Parcel {
     /// What the checkpoint says about itself.
     pub metadata: Metadata,
-    /// The guest's state.
-    pub snapshot: Snapshot,
+    /// Whose state it is.
+    pub plugin: Plugin,
+    /// The guest's state; another plugin may go on from it meanwhile.
+    pub snapshot: Arc<Snapshot>,
     /// What changed of its outputs.
     pub frozen: Frozen,
 }
@@ -35,7 +37,7 @@ pub struct Report {
     /// The result.
     pub result: Result<Saved, SaveError>,
     /// The state's buffers, to be used again.
-    pub snapshot: Snapshot,
+    pub snapshot: Arc<Snapshot>,
     /// The segment that the save would have published.
     pub segment: Option<FileName>,
 }
@@ -130,9 +132,15 @@ fn serve(
     inbox: &Receiver<Parcel>,
     outbox: &Sender<Message>,
 ) -> Session {
+    let mut kept = journal.record().plugin.clone();
     loop {
         match inbox.recv_timeout(HEARTBEAT) {
             Ok(parcel) => {
+                // The component is on the volume before a checkpoint that it made.
+                if parcel.plugin.digest() != kept {
+                    keep_plugin(&session, &parcel.plugin);
+                    parcel.plugin.digest().clone_into(&mut kept);
+                }
                 let report = save(&mut session, parcel, marks);
                 note(&mut journal.record(), &report, &session);
                 journal.write();
@@ -155,8 +163,15 @@ fn serve(
     }
 }
 
+/// Keeps the component on the volume; failing that is worth a warning, not the attempt.
+pub fn keep_plugin(session: &Session, plugin: &Plugin) {
+    if let Err(error) = session.keep_plugin(plugin.digest(), plugin.bytes()) {
+        tracing::warn!("Cannot keep the plugin on the volume: {error}");
+    }
+}
+
 fn save(session: &mut Session, parcel: Parcel, marks: &Marks) -> Report {
-    let Parcel { metadata, snapshot, frozen } = parcel;
+    let Parcel { metadata, plugin: _, snapshot, frozen } = parcel;
     let step = metadata.next_step;
     let segment = frozen.segment.as_ref().map(|(name, _)| name.clone());
     let sections = snapshot.sections.iter().map(|section| SectionRef {

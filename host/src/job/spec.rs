@@ -43,6 +43,10 @@ pub struct JobSpec {
     pub memory_limit: Option<u64>,
     /// Bytes that a snapshot of the guest's state may have; as many as its memory where none is given.
     pub state_limit: Option<u64>,
+    /// The only component that may be run, by its digest.
+    pub plugin_digest: Option<String>,
+    /// Look at the plugin's file from time to time, and change to what it then holds.
+    pub watch: bool,
     /// Give every NaN the same bits on every kind of processor.
     pub canonical_nans: bool,
     /// A step, or another call of the guest, that takes longer ends the attempt; without it a stall is only warned of.
@@ -90,6 +94,8 @@ impl JobSpec {
             grace: None,
             memory_limit: None,
             state_limit: None,
+            plugin_digest: None,
+            watch: false,
             canonical_nans: false,
             step_timeout: None,
             attempt_deadline: None,

@@ -50,6 +50,8 @@ struct State {
     reserve: Duration,
     /// The 95th percentile of step times; none before there are enough.
     usual_step: Option<Duration>,
+    /// How long a call may take now, whatever the limit is else.
+    patience: Option<Duration>,
 }
 
 /// A call that has begun and not ended.
@@ -114,6 +116,11 @@ impl Watch {
     /// From now on this interrupter reaches the guest.
     pub fn guest(&self, interrupter: Interrupter) {
         self.lock().interrupter = Some(interrupter);
+    }
+
+    /// From now on a call may take this long at most; none for the limit that there is else.
+    pub fn patience(&self, limit: Option<Duration>) {
+        self.lock().patience = limit;
     }
 
     /// What a save is predicted to take: a step may not run into that part of the grace time.
@@ -196,7 +203,7 @@ impl Watch {
         let Some(running) = Running::of_word(word) else { return };
         let age = now.saturating_duration_since(self.0.began + running.since);
         let grace_ends = self.end_of_call(state, running.call).is_some_and(|end| now >= end);
-        let too_long = self.0.step_timeout.is_some_and(|limit| age >= limit);
+        let too_long = state.patience.or(self.0.step_timeout).is_some_and(|limit| age >= limit);
         let stall = running.call == Call::Step
             && age >= state.usual_step.map_or(LEAST_STALL, |usual| (usual * STALL_FACTOR).max(LEAST_STALL));
         let why = match (grace_ends, too_long) {
@@ -219,7 +226,10 @@ impl Watch {
     }
 
     fn next_look(&self, state: &State, now: Instant) -> Duration {
-        let tick = self.0.step_timeout.map_or(TICK, |limit| (limit / 4).clamp(Duration::from_millis(1), TICK));
+        let tick = state
+            .patience
+            .or(self.0.step_timeout)
+            .map_or(TICK, |limit| (limit / 4).clamp(Duration::from_millis(1), TICK));
         let word = self.0.call.load(Ordering::SeqCst);
         let running = Running::of_word(word).filter(|_| word & INTERRUPTED == 0);
         let ends = [self.end_of_process(state), running.and_then(|running| self.end_of_call(state, running.call))];

@@ -9,13 +9,14 @@
 //! | SIGTERM, and the engine's own | a stop is requested |
 //! | SIGINT from a keyboard | the same; a second one ends the process at once, 130 |
 //! | SIGUSR1 | a checkpoint is requested |
+//! | SIGHUP | a look at the plugin's file is requested |
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::{PlatformError, StopSignal};
@@ -43,6 +44,7 @@ pub struct StopRequests {
 struct Shared {
     stop: OnceLock<StopReason>,
     checkpoint: AtomicBool,
+    reload: AtomicBool,
     subscribers: Mutex<Vec<Subscriber>>,
     /// Held while those who subscribed are told: nobody acts on a request, perhaps by ending the process, before it is logged.
     telling: Mutex<()>,
@@ -56,6 +58,7 @@ struct Shared {
 enum Effect {
     Stop { name: &'static str, from_keyboard: bool },
     Checkpoint,
+    Reload,
 }
 
 impl StopRequests {
@@ -63,7 +66,7 @@ impl StopRequests {
     /// from a person; else it is only listened to if it is one of the engine's.
     pub fn install(stop_signals: &[StopSignal], keyboard: bool) -> Result<Self, PlatformError> {
         let engine_interrupts = stop_signals.contains(&StopSignal::Interrupt);
-        let mut numbers = vec![SIGTERM, SIGUSR1];
+        let mut numbers = vec![SIGTERM, SIGUSR1, SIGHUP];
         if keyboard || engine_interrupts {
             numbers.push(SIGINT);
         }
@@ -134,8 +137,15 @@ impl StopRequests {
         self.shared.checkpoint.load(Ordering::Relaxed) && self.shared.checkpoint.swap(false, Ordering::AcqRel)
     }
 
+    /// Whether a look at the plugin's file was requested (SIGHUP) since this was last asked.
+    #[must_use]
+    pub fn take_reload_request(&self) -> bool {
+        self.shared.reload.swap(false, Ordering::AcqRel)
+    }
+
     fn handle(&self, effect: Effect) {
         match effect {
+            Effect::Reload => self.shared.reload.store(true, Ordering::Release),
             Effect::Checkpoint => self.shared.checkpoint.store(true, Ordering::Release),
             Effect::Stop { name, from_keyboard } => {
                 let before = self.requested();
@@ -168,6 +178,7 @@ impl StopRequests {
 fn effect_of(number: i32, engine_interrupts: bool) -> Effect {
     match number {
         SIGUSR1 => Effect::Checkpoint,
+        SIGHUP => Effect::Reload,
         SIGINT => Effect::Stop { name: StopSignal::Interrupt.name(), from_keyboard: !engine_interrupts },
         _ => Effect::Stop { name: StopSignal::Terminate.name(), from_keyboard: false },
     }

@@ -40,6 +40,16 @@ pub enum PluginError {
         /// What does not fit, and what to do about it.
         problems: Vec<Problem>,
     },
+    /// Another component is asked for.
+    #[error("`{}` is the plugin {found}, and --plugin-digest asks for {wanted}", .path.display())]
+    Pinned {
+        /// The file.
+        path: PathBuf,
+        /// The digest that is asked for.
+        wanted: String,
+        /// The file's.
+        found: String,
+    },
     /// Compilation failed.
     #[error("cannot compile the plugin `{}`: {cause}", .path.display())]
     Compile {

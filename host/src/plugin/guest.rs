@@ -3,6 +3,8 @@
 //! A call that traps, exits or is interrupted leaves the guest's memory in the middle of something, so the guest is never
 //! called again: every later call answers with an error that says so.
 
+use std::sync::Arc;
+
 use wasmtime::Store;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::p2::DynOutputStream;
@@ -91,13 +93,14 @@ impl Guest {
         Ok(writer.finish(version))
     }
 
-    /// Goes on from `state`, instead of [`start`](Self::start). The state's buffers come back for the next snapshot.
-    pub fn restore(&mut self, job: &JobInfo, config: &str, state: Snapshot) -> Result<Snapshot, CallError> {
+    /// Goes on from `state`, instead of [`start`](Self::start). The guest reads it in place, and lets go of it before this returns.
+    pub fn restore(&mut self, job: &JobInfo, config: &str, state: &Arc<Snapshot>) -> Result<(), CallError> {
         let job = job_record(job);
-        let ((), reader) = self.call_with(Reader::new(state), |workload, store, rep| {
+        let lent = Reader::new(Arc::clone(state));
+        self.call_with(lent, |workload, store, rep| {
             workload.call_restore(store, &job, config, Resource::new_borrow(rep))
-        })?;
-        Ok(reader.finish())
+        })
+        .map(|((), _)| ())
     }
 
     /// Where the guest's random streams are: part of every checkpoint.

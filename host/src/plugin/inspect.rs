@@ -137,7 +137,8 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
     inspection
 }
 
-pub(super) fn digest(bytes: &[u8]) -> String {
+/// The digest by which a component is known: `sha256:` and 64 hexadecimal digits.
+pub fn digest(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |mut text, byte| {
         // Writing to a string cannot fail.

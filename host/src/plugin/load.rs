@@ -34,6 +34,16 @@ impl Plugin {
         &self.0.digest
     }
 
+    /// The digest's beginning, for people.
+    pub fn short(&self) -> &str {
+        self.0.digest.get(..19).unwrap_or(&self.0.digest)
+    }
+
+    /// Reads a file that may hold a plugin.
+    pub fn read(file: &Path) -> Result<Vec<u8>, PluginError> {
+        read(file)
+    }
+
     /// The file's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0.bytes

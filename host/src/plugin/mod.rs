@@ -49,7 +49,7 @@ pub use engine::{Nans, Runtime};
 pub use error::PluginError;
 pub use failure::{CallError, GuestError};
 pub use guest::Guest;
-pub use inspect::{FileKind, Inspection, Interface, MemoryFact, inspect};
+pub use inspect::{FileKind, Inspection, Interface, MemoryFact, digest, inspect};
 pub use interrupt::{Interrupter, Interruption};
 pub use load::Plugin;
 pub use random::{RandomPosition, StreamPosition};

@@ -4,6 +4,7 @@
 //! once, into a buffer that an earlier snapshot left behind: fresh pages of a large buffer cost more than the copy.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use wasmtime::component::{Linker, Resource, ResourceType, WasmList, WasmStr};
 use wasmtime::{Error, Result, StoreContextMut};
@@ -110,19 +111,15 @@ impl Writer {
 
 /// The `reader` resource. It lends the snapshot's own buffers.
 pub struct Reader {
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
     by_name: HashMap<String, usize>,
 }
 
 impl Reader {
-    pub(super) fn new(snapshot: Snapshot) -> Self {
+    pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
         let names = snapshot.sections.iter().enumerate();
         let by_name = names.map(|(index, section)| (section.name.clone(), index)).collect();
         Self { snapshot, by_name }
-    }
-
-    pub(super) fn finish(self) -> Snapshot {
-        self.snapshot
     }
 
     fn bytes(&self, section: &str) -> Option<&[u8]> {
@@ -221,7 +218,7 @@ mod tests {
     #[test]
     fn reads_end_where_the_section_ends() {
         let section = StateSection { name: "s".to_owned(), bytes: b"0123456789".to_vec() };
-        let reader = Reader::new(Snapshot { version: 1, sections: vec![section] });
+        let reader = Reader::new(Arc::new(Snapshot { version: 1, sections: vec![section] }));
         assert_eq!(reader.part("s", 0, 4), b"0123");
         assert_eq!(reader.part("s", 8, 4), b"89");
         assert_eq!(reader.part("s", 10, 4), b"");

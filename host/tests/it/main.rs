@@ -6,6 +6,7 @@
 //! | `stops` | signals, deadlines and limits, at every moment of an attempt |
 //! | `life` | from the first attempt to the done record, and what begins it anew |
 //! | `changes` | what may differ between attempts, and what is refused |
+//! | `swaps` | another plugin in the place of the one that runs |
 //! | `volume` | the volume must be the volume |
 //! | `memory` | what a container allows |
 //! | `outputs` | `/output` and metrics across attempts |
@@ -29,4 +30,5 @@ mod outputs;
 mod rehearsals;
 mod stops;
 mod support;
+mod swaps;
 mod volume;

@@ -83,6 +83,19 @@ impl Tracker {
         }
     }
 
+    /// Names segments after this one, which the same attempt named last.
+    #[must_use]
+    pub fn after(mut self, segment: u32) -> Self {
+        self.last_segment = segment;
+        self
+    }
+
+    /// The number of the segment that was named last.
+    #[must_use]
+    pub fn last_segment(&self) -> u32 {
+        self.last_segment
+    }
+
     /// Copies what changed. The guest must not run meanwhile.
     pub fn freeze(&mut self) -> io::Result<Frozen> {
         let name = FileName::Segment(self.tenure, self.last_segment + 1);

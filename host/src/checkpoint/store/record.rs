@@ -48,6 +48,25 @@ pub struct AttemptRecord {
     pub unreadable: BTreeSet<String>,
     /// How it ended; none while it runs, or if it was killed.
     pub ended: Option<Ended>,
+    /// Digests of components that it ran before `plugin`, or tried in vain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_plugins: Vec<String>,
+}
+
+impl AttemptRecord {
+    /// Another component took over.
+    pub fn goes_on_under(&mut self, plugin: &str, fingerprint: String) {
+        let before = std::mem::replace(&mut self.plugin, plugin.to_owned());
+        self.fingerprint = fingerprint;
+        self.tried(&before);
+    }
+
+    /// A component that the attempt does not run, or no longer.
+    pub fn tried(&mut self, plugin: &str) {
+        if !self.other_plugins.iter().any(|known| known == plugin) {
+            self.other_plugins.push(plugin.to_owned());
+        }
+    }
 }
 
 impl Store {
@@ -290,6 +309,7 @@ mod tests {
             failure: None,
             unreadable: BTreeSet::new(),
             ended: None,
+            other_plugins: Vec::new(),
         }
     }
 

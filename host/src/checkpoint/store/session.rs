@@ -343,7 +343,7 @@ impl Session {
     }
 
     /// Lists the task's folder anew. Claims stay as they were seen first: those that came since are for [`look`](Self::look).
-    pub(super) fn look_again(&mut self) -> Result<(), StoreError> {
+    pub fn look_again(&mut self) -> Result<(), StoreError> {
         let entries = self.store.list(&self.store.folder())?.unwrap_or_default();
         self.survey.names = entries.iter().filter_map(|(name, kind)| seen(name, *kind)).collect();
         Ok(())

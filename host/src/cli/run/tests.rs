@@ -169,6 +169,8 @@ fn some_options() -> impl Strategy<Value = RunOptions> {
             memory_limit: memory.map(Size),
             state_limit: memory.map(Size),
             canonical_nans: flag,
+            watch: flag,
+            plugin_digest: flag.then(|| format!("sha256:{}", "0f".repeat(32)).parse().unwrap()),
             log: flag.then_some(crate::job::spec::LogFormat::Json),
             if_done: flag.then_some(crate::job::spec::IfDone::Restart),
             ..RunOptions::default()

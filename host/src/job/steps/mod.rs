@@ -2,6 +2,7 @@
 
 mod saving;
 mod stopping;
+mod swapping;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,15 +20,18 @@ use crate::checkpoint::metadata::{Metadata, Progress};
 use crate::checkpoint::outputs::{Scratch, Tracker};
 use crate::checkpoint::store::{Call, Ended, Failure, History, Session};
 use crate::platform::StopReason;
-use crate::plugin::{CallError, Guest, GuestError, Interruption, JobInfo, Snapshot, Step};
+use crate::plugin::{CallError, Guest, GuestError, Interruption, JobInfo, Plugin, Snapshot, Step};
 use crate::report::Progress as Bar;
+
+pub(super) use swapping::{Probation, Unfit, go_back};
 
 /// The bar hears of steps this often at most: its words and its locks would cost a short step more than the step itself.
 const BAR_EVERY: Duration = Duration::from_millis(50);
 
 /// A guest between two steps, with all that belongs to it.
 pub(super) struct Running {
-    pub guest: Guest,
+    /// None only while a new plugin takes the place of the old.
+    pub guest: Option<Guest>,
     pub events: Arc<Events>,
     pub scratch: Scratch,
     pub tracker: Tracker,
@@ -41,8 +45,30 @@ pub(super) struct Running {
     /// Of earlier attempts.
     pub elapsed_ms: u64,
     pub state_bytes: u64,
-    pub plugin: String,
+    pub plugin: Plugin,
+    pub probation: Option<Probation>,
     pub job: JobInfo,
+}
+
+impl Running {
+    pub fn guest(&mut self) -> Result<&mut Guest, CallError> {
+        let gone = || CallError::Trap { message: "the guest has ended".to_owned() };
+        self.guest.as_mut().ok_or_else(gone)
+    }
+
+    pub fn flush_output(&self) {
+        if let Some(guest) = &self.guest {
+            guest.flush_output();
+        }
+    }
+}
+
+/// The task goes on from its newest checkpoint, in this process.
+pub(super) struct Onward {
+    /// Under which plugin.
+    pub plugin: Plugin,
+    /// Which one to go back to, should this one not fit.
+    pub probation: Option<Probation>,
 }
 
 /// A task all of whose steps are done and saved.
@@ -57,13 +83,19 @@ pub(super) enum End {
     Done(Box<Finished>),
     /// As it was asked to.
     Stopped(StopReason),
+    /// It has to begin again.
+    Onward {
+        how: Onward,
+        /// The newest segment of outputs that this attempt named.
+        last_segment: u32,
+    },
 }
 
 /// Runs the loop, and gives the session back for what comes after it.
 pub(super) fn run(
     context: &Context<'_>,
     session: Session,
-    running: Running,
+    mut running: Running,
     journal: &Arc<Journal>,
 ) -> Result<(Session, End), RunError> {
     let saver = Saver::start(session, Arc::clone(journal), context.marks.clone()).map_err(RunError::Thread)?;
@@ -73,6 +105,7 @@ pub(super) fn run(
     let now = Instant::now();
     let mut steps = Steps {
         context,
+        probation: running.probation.take(),
         running,
         saver,
         pace,
@@ -82,6 +115,7 @@ pub(super) fn run(
         bar: context.reporter.progress(),
         bar_due: now,
         now,
+        freezing: now,
         long_steps_told: false,
     };
     let end = match steps.go() {
@@ -102,6 +136,7 @@ pub(super) fn run(
     let end = end.map(|end| match end {
         Ending::Stopped(stop) => End::Stopped(stop),
         Ending::Done(metadata) => End::Done(Box::new(Finished { metadata: *metadata, scratch: running.scratch })),
+        Ending::Onward(how) => End::Onward { how, last_segment: running.tracker.last_segment() },
     });
     // Also after a failure: the thread comes to its end before the attempt does.
     let session = saver.end();
@@ -112,11 +147,14 @@ pub(super) fn run(
 enum Ending {
     Done(Box<Metadata>),
     Stopped(StopReason),
+    Onward(Onward),
 }
 
 struct Steps<'a> {
     context: &'a Context<'a>,
     running: Running,
+    /// While the plugin has yet to run a step.
+    probation: Option<Probation>,
     saver: Saver,
     pace: Pace,
     journal: &'a Arc<Journal>,
@@ -129,6 +167,8 @@ struct Steps<'a> {
     /// When the last step ended, or what came after it: as good as now for what is due between two steps and for when the
     /// next one begins, so that one look at the clock a step is enough.
     now: Instant,
+    /// When the guest was last stopped to be saved.
+    freezing: Instant,
     /// That steps are too long for the grace time is said once.
     long_steps_told: bool,
 }
@@ -140,6 +180,9 @@ impl Steps<'_> {
             if let Some(stop) = self.context.stops.requested() {
                 return self.stop(stop);
             }
+            if let Some(ending) = self.swap_if_offered()? {
+                return Ok(ending);
+            }
             self.save_if_due()?;
             self.context.marks.at(Phase::Step, self.running.next_step);
             if self.context.marks.are_read() {
@@ -148,10 +191,21 @@ impl Steps<'_> {
             if let Some(stop) = self.context.stops.requested() {
                 return self.stop(stop);
             }
-            match self.step() {
-                Ok(Some(line)) => return self.done(line),
-                Ok(None) => {}
-                Err(cause) => return Err(self.failed(Call::Step, cause)),
+            let answer = match self.step() {
+                Ok(answer) => answer,
+                Err(CallError::Interrupted(Interruption::GraceEnds)) => {
+                    return Err(self.failed(Call::Step, CallError::Interrupted(Interruption::GraceEnds)));
+                }
+                Err(cause) => {
+                    let unfit = Unfit::Call { call: Call::Step, cause: cause.clone() };
+                    return self.back(&unfit).ok_or_else(|| self.failed(Call::Step, cause));
+                }
+            };
+            if let Some(probation) = self.probation.take() {
+                self.passed(&probation);
+            }
+            if let Some(line) = answer {
+                return self.done(line);
             }
         }
     }
@@ -160,7 +214,7 @@ impl Steps<'_> {
     fn step(&mut self) -> Result<Option<String>, CallError> {
         let began = self.now;
         let running = &mut self.running;
-        let answer = self.context.watch.during(Call::Step, began, || running.guest.step());
+        let answer = self.context.watch.during(Call::Step, began, || running.guest()?.step());
         self.now = Instant::now();
         self.pace.stepped(self.now.duration_since(began));
         if self.pace.is_time_to_look() {
@@ -186,7 +240,7 @@ impl Steps<'_> {
     }
 
     fn failed(&mut self, call: Call, cause: CallError) -> RunError {
-        self.running.guest.flush_output();
+        self.running.flush_output();
         // What is being saved is worth having: the next attempt goes on from there.
         let _ = self.wait_for_save();
         if cause == CallError::Interrupted(Interruption::GraceEnds) {

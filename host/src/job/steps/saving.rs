@@ -1,5 +1,6 @@
 //! Saving between two steps: when it is due, what is frozen, and what became of it.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Ending, Steps};
@@ -11,7 +12,7 @@ use crate::job::error::in_words;
 use crate::job::run::Context;
 use crate::job::saver::{News, Parcel};
 use crate::job::scene::Scene;
-use crate::plugin::Snapshot;
+use crate::plugin::{CallError, Guest, Snapshot};
 
 impl Steps<'_> {
     /// Listens to the saver without waiting.
@@ -38,7 +39,8 @@ impl Steps<'_> {
             News::Saved(report) => report,
         };
         let bytes = size(&report.snapshot);
-        self.running.buffers = report.snapshot;
+        // Unless somebody still reads them.
+        self.running.buffers = Arc::try_unwrap(report.snapshot).unwrap_or_default();
         match report.result {
             Ok(saved) => {
                 self.failures = 0;
@@ -96,17 +98,31 @@ impl Steps<'_> {
 
     /// Freezes everything and hands it to the saver.
     pub(super) fn save(&mut self, finished: Option<String>) -> Result<Metadata, RunError> {
+        let snapshot = self.snapshot().map_err(|cause| self.failed(Call::Snapshot, cause))?;
+        self.hand_over(Arc::new(snapshot), finished)
+    }
+
+    /// The guest's state between two steps.
+    pub(super) fn snapshot(&mut self) -> Result<Snapshot, CallError> {
         let step = self.running.next_step;
-        let began = Instant::now();
+        self.freezing = Instant::now();
         tracing::info!(step, "Saving checkpoint at step {step}");
         let buffers = std::mem::take(&mut self.running.buffers);
         let running = &mut self.running;
-        let snapshot = self.context.watch.during(Call::Snapshot, began, || running.guest.snapshot(buffers));
-        let snapshot = snapshot.map_err(|cause| self.failed(Call::Snapshot, cause))?;
+        self.context.watch.during(Call::Snapshot, self.freezing, || running.guest()?.snapshot(buffers))
+    }
+
+    /// Freezes everything beside the state, and gives both to the saver.
+    pub(super) fn hand_over(
+        &mut self,
+        snapshot: Arc<Snapshot>,
+        finished: Option<String>,
+    ) -> Result<Metadata, RunError> {
+        let step = self.running.next_step;
         // How often a snapshot is taken is the host's affair: what it reports belongs to no step.
         drop(self.running.events.take_metrics());
         let scratch_failed = |cause| RunError::Scratch { path: Scene::scratch(self.context.spec), cause };
-        self.running.guest.flush_output();
+        self.running.flush_output();
         self.running.scratch.flush_metrics().map_err(scratch_failed)?;
         let frozen = self.running.tracker.freeze().map_err(scratch_failed)?;
         for name in &frozen.not_kept {
@@ -118,10 +134,11 @@ impl Steps<'_> {
             }
         }
         let metadata = self.metadata(&snapshot, &frozen.manifest, finished);
-        let waited = began.elapsed();
+        let waited = self.freezing.elapsed();
         self.pace.froze(size(&snapshot), waited);
         self.journal.record().saves.waited_ms += u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-        self.saver.save(Parcel { metadata: metadata.clone(), snapshot, frozen })?;
+        let plugin = self.running.plugin.clone();
+        self.saver.save(Parcel { metadata: metadata.clone(), plugin, snapshot, frozen })?;
         self.saved_step = Some(step);
         self.now = Instant::now();
         Ok(metadata)
@@ -133,6 +150,7 @@ impl Steps<'_> {
             let record = self.journal.record();
             (record.tenure, record.lineage)
         };
+        let random = self.running.guest.as_ref().map(Guest::random_position).unwrap_or_default();
         let name = spec.plugin.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         Metadata {
             host_version: env!("CARGO_PKG_VERSION").into(),
@@ -145,11 +163,15 @@ impl Steps<'_> {
             next_step: self.running.next_step,
             finished,
             progress: self.running.progress,
-            plugin: PluginFacts { name, digest: self.running.plugin.clone(), state_version: snapshot.version },
+            plugin: PluginFacts {
+                name,
+                digest: self.running.plugin.digest().to_owned(),
+                state_version: snapshot.version,
+            },
             config: spec.config.clone(),
             input: scene.input.clone(),
             seed: self.running.job.seed,
-            random: serde_json::to_value(self.running.guest.random_position()).unwrap_or_default(),
+            random: serde_json::to_value(random).unwrap_or_default(),
             device: "none".into(),
             elapsed_ms: self.running.elapsed_ms + u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             outputs: outputs.clone(),

@@ -36,7 +36,11 @@ impl Steps<'_> {
     /// The guest was interrupted in mid-call: there is nothing new to save.
     pub(super) fn broken_off(&mut self, call: Call, stop: StopReason) -> Ending {
         let step = self.running.next_step;
-        let what = if call == Call::Step { "Step" } else { "The snapshot at step" };
+        let what = match call {
+            Call::Step => "Step",
+            Call::Snapshot => "The snapshot at step",
+            Call::Start | Call::Restore => "Going on with another plugin at step",
+        };
         tracing::warn!("{what} {step} did not end within the grace time; the last checkpoint stands");
         self.say_safe();
         Ending::Stopped(stop)

@@ -1,5 +1,7 @@
 //! Typed calls: what goes in, what comes back, and what ends a guest.
 
+use std::sync::Arc;
+
 use super::super::*;
 use super::build::Guest as Text;
 use super::{Recorder, guest, job, settings};
@@ -32,7 +34,9 @@ fn state_goes_from_one_guest_to_the_next() {
     assert_eq!((snapshot.version, sections), (7, vec![("n", &4_u64.to_le_bytes()[..]), ("empty", b"")]));
 
     let mut second = plugin.instantiate(settings(Recorder::new())).unwrap();
-    let back = second.restore(&job(3), "{}", snapshot.clone()).unwrap();
+    let state = Arc::new(snapshot.clone());
+    second.restore(&job(3), "{}", &state).unwrap();
+    let back = Arc::try_unwrap(state).unwrap();
     assert_eq!(back, snapshot);
     assert_eq!(second.step().unwrap(), first.step().unwrap());
     assert_eq!(second.snapshot(back).unwrap(), first.snapshot(snapshot).unwrap());
@@ -42,7 +46,7 @@ fn state_goes_from_one_guest_to_the_next() {
 fn state_of_another_version_is_told_apart() {
     let (mut guest, _, _) = guest(&Text::default());
     let state = Snapshot { version: 6, sections: Vec::new() };
-    let refused = guest.restore(&job(0), "{}", state).unwrap_err();
+    let refused = guest.restore(&job(0), "{}", &state.into()).unwrap_err();
     assert_eq!(refused, CallError::Guest(GuestError::IncompatibleState(String::new())));
 }
 
@@ -87,7 +91,7 @@ fn a_trap_names_the_guest_s_functions_and_ends_it() {
         insta::allow_duplicates! { insta::assert_snapshot!(later, @"the guest cannot be called any more, since it ended: the guest broke off: integer divide by zero"); }
     }
     assert!(guest.snapshot(Snapshot::default()).is_err());
-    assert!(guest.restore(&job(0), "{}", Snapshot::default()).is_err());
+    assert!(guest.restore(&job(0), "{}", &Arc::default()).is_err());
 }
 
 #[test]

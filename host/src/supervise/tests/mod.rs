@@ -57,6 +57,8 @@ fn spec(folder: &TempDir, bugs: &[&str]) -> RehearsalSpec {
         grace: Some(Duration::from_secs(60)),
         memory_limit: Some(1 << 30),
         state_limit: None,
+        plugin_digest: None,
+        watch: false,
         canonical_nans: false,
         step_timeout: None,
         attempt_deadline: None,

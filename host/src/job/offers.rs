@@ -1,0 +1,154 @@
+//! Another plugin for the running job: noticed, read whole, compiled, and held ready for the loop to take between two steps.
+//!
+//! A thread of its own looks at the plugin's file, from time to time (`--watch`) and when it is asked to (SIGHUP). A file is read
+//! once it has stood unchanged from one look to the next, and counts only if it is the same file afterwards: what is being
+//! copied is left alone. Nothing here touches the job; a file that is no plugin is told of, and looked at again when it changes.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::platform::StopRequests;
+use crate::plugin::{self, Plugin, PluginError, Runtime};
+
+use super::spec::JobSpec;
+
+/// From one look at the file to the next. Short enough that people who just copied a file need not wait, and long enough that a
+/// copy which goes on has changed the file's time or length.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What the loop may take.
+pub struct Offers {
+    /// Whether there is something: asked before every step.
+    ready: Arc<AtomicBool>,
+    inbox: Mutex<Receiver<Plugin>>,
+}
+
+impl Offers {
+    /// Begins to look. The file holds the plugin `current` now, or did when the attempt began.
+    pub fn watch(spec: &JobSpec, stops: &StopRequests, runtime: Runtime, current: &Plugin) -> std::io::Result<Self> {
+        let (outbox, inbox) = channel();
+        let ready = Arc::new(AtomicBool::new(false));
+        let looker = Looker {
+            file: spec.plugin.clone(),
+            pinned: spec.plugin_digest.clone(),
+            always: spec.watch,
+            stops: stops.clone(),
+            runtime,
+            known: current.digest().to_owned(),
+            judged: Look::at(&spec.plugin),
+            outbox,
+            ready: Arc::clone(&ready),
+        };
+        thread::Builder::new().name("offers".into()).spawn(move || looker.run())?;
+        Ok(Self { ready, inbox: Mutex::new(inbox) })
+    }
+
+    /// The newest offer that was not taken yet.
+    pub fn take(&self) -> Option<Plugin> {
+        if !self.ready.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.ready.store(false, Ordering::Relaxed);
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.try_iter().last()
+    }
+}
+
+/// What a look at a file tells without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Look {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// When the inode changed last: unlike the time of modification, no copy sets it.
+    changed: (i64, i64),
+}
+
+impl Look {
+    /// None while there is no file: between removing the old one and renaming the new one, say.
+    fn at(file: &std::path::Path) -> Option<Self> {
+        let facts = std::fs::metadata(file).ok()?;
+        let changed = (facts.ctime(), facts.ctime_nsec());
+        Some(Self { device: facts.dev(), inode: facts.ino(), bytes: facts.len(), changed })
+    }
+}
+
+struct Looker {
+    file: PathBuf,
+    pinned: Option<String>,
+    always: bool,
+    stops: StopRequests,
+    runtime: Runtime,
+    /// The digest of what was offered last, or runs.
+    known: String,
+    /// The file as it was when it was last judged.
+    judged: Option<Look>,
+    outbox: Sender<Plugin>,
+    ready: Arc<AtomicBool>,
+}
+
+impl Looker {
+    fn run(mut self) {
+        let mut before = self.judged;
+        let mut asked = false;
+        while self.stops.wait_timeout(LOOK).is_none() {
+            asked |= self.stops.take_reload_request();
+            if !(self.always || asked) {
+                continue;
+            }
+            let now = Look::at(&self.file);
+            let settled = now == before;
+            before = now;
+            if !settled || now.is_none() {
+                continue;
+            }
+            if now != self.judged && !self.judge(now) {
+                return;
+            }
+            asked = false;
+        }
+    }
+
+    /// Reads the file and offers it, if it is another plugin; answers whether anybody still listens.
+    fn judge(&mut self, now: Option<Look>) -> bool {
+        let read = Plugin::read(&self.file);
+        if Look::at(&self.file) != now {
+            return true;
+        }
+        self.judged = now;
+        match read.and_then(|bytes| self.plugin(&bytes)) {
+            Ok(None) => true,
+            Ok(Some(plugin)) => {
+                let line = format!("The plugin file is now {}, which is tried at the next step", plugin.short());
+                let heard = self.outbox.send(plugin).is_ok();
+                self.ready.store(true, Ordering::Relaxed);
+                tracing::info!("{line}");
+                heard
+            }
+            Err(error) => {
+                tracing::warn!("The changed plugin file is not used: {error}");
+                true
+            }
+        }
+    }
+
+    /// The plugin, compiled; none if it is the one that was offered last.
+    fn plugin(&mut self, bytes: &[u8]) -> Result<Option<Plugin>, PluginError> {
+        let found = plugin::digest(bytes);
+        if found == self.known {
+            return Ok(None);
+        }
+        self.known = found.clone();
+        match &self.pinned {
+            Some(wanted) if *wanted != found => {
+                Err(PluginError::Pinned { path: self.file.clone(), wanted: wanted.clone(), found })
+            }
+            _ => self.runtime.load_bytes(&self.file, bytes).map(Some),
+        }
+    }
+}

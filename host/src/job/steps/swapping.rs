@@ -1,0 +1,160 @@
+//! Another plugin in the place of the one that runs, between two steps.
+//!
+//! ```text
+//!   snapshot ──► saved in the background, as any checkpoint
+//!       │
+//!       ▼
+//!   the old guest ends · the new one is restored from that snapshot · its next step is run, on probation
+//!                        │ anything fails                               │ the step is done
+//!                        ▼                                              ▼
+//!        back to that checkpoint under the old plugin,        the job goes on under the new one
+//!        by the same way as any attempt goes on
+//! ```
+//!
+//! The old guest ends before the new one begins, since the memory that a container allows was counted for one. The old code
+//! is asked for nothing but its snapshot; should that fail, the new plugin begins from the last checkpoint on the volume.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Ending, Onward, Steps};
+use crate::checkpoint::store::Call;
+use crate::job::RunError;
+use crate::job::begin::{fingerprint, settings};
+use crate::job::error::{call_name, in_words};
+use crate::plugin::{CallError, Interruption, Plugin, PluginError, Snapshot};
+
+/// Without a limit of its own a step on probation has to end within this, or within so many times what steps usually take.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE_FACTOR: u32 = 20;
+
+/// A plugin that has yet to run a step.
+pub(in crate::job) struct Probation {
+    /// The plugin to go back to.
+    pub old: Plugin,
+    /// When the job was stopped for the change.
+    pub since: Instant,
+}
+
+/// Why a plugin does not come out of its probation.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::job) enum Unfit {
+    /// It cannot be started.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// It fails.
+    #[error("it fails in {}: {cause}", call_name(*call))]
+    Call { call: Call, cause: CallError },
+}
+
+impl Steps<'_> {
+    /// Puts a plugin that is offered in the place of the one that runs.
+    pub(super) fn swap_if_offered(&mut self) -> Result<Option<Ending>, RunError> {
+        // The checkpoint to go back to must be of this very step, so one that is being saved comes first.
+        if self.saver.is_busy() || self.probation.is_some() {
+            return Ok(None);
+        }
+        match self.context.offers.take() {
+            Some(plugin) if plugin.digest() != self.running.plugin.digest() => self.swap(plugin),
+            _ => Ok(None),
+        }
+    }
+
+    fn swap(&mut self, new: Plugin) -> Result<Option<Ending>, RunError> {
+        let (step, since) = (self.running.next_step, Instant::now());
+        let old = self.running.plugin.clone();
+        tracing::info!(step, "Changing the plugin at step {step}, from {} to {}", old.short(), new.short());
+        let probation = Probation { old, since };
+        let state = match self.snapshot() {
+            Ok(snapshot) => Arc::new(snapshot),
+            Err(cause) if is_stop(&cause) => return Err(self.failed(Call::Snapshot, cause)),
+            // The old code has failed; what it did since the last checkpoint is done again by the new.
+            Err(cause) => {
+                let safe = self.journal.record().safe_step.unwrap_or(0);
+                let lost = step.saturating_sub(safe);
+                tracing::warn!(
+                    lost,
+                    "The old plugin cannot save its state ({cause}): the new one goes on from the checkpoint of step {safe}, and {lost} steps are run again"
+                );
+                return Ok(Some(Ending::Onward(Onward { plugin: new, probation: Some(probation) })));
+            }
+        };
+        if self.saved_step != Some(step) {
+            self.hand_over(Arc::clone(&state), None)?;
+        }
+        self.probation = Some(probation);
+        match self.restore_into(&new, &state) {
+            Ok(()) => Ok(None),
+            Err(Unfit::Call { call, cause }) if is_stop(&cause) => Err(self.failed(call, cause)),
+            Err(unfit) => Ok(self.back(&unfit)),
+        }
+    }
+
+    fn restore_into(&mut self, new: &Plugin, state: &Arc<Snapshot>) -> Result<(), Unfit> {
+        let running = &mut self.running;
+        let random = running.guest.take().map(|old| old.random_position()).unwrap_or_default();
+        running.plugin = new.clone();
+        self.context.watch.guest(new.interrupter());
+        self.context.watch.patience(Some(self.patience()));
+        let running = &mut self.running;
+        let mut guest = new.instantiate(settings(self.context, &running.scratch, &running.job, &running.events))?;
+        let restore = || guest.restore(&running.job, &self.context.spec.config, state);
+        let restored = self.context.watch.during(Call::Restore, Instant::now(), restore);
+        guest.flush_output();
+        restored.map_err(|cause| Unfit::Call { call: Call::Restore, cause })?;
+        guest.set_random_position(random);
+        // As in any attempt that goes on: what `restore` reports belongs to no step.
+        drop(running.events.take_metrics());
+        running.guest = Some(guest);
+        self.now = Instant::now();
+        Ok(())
+    }
+
+    /// The new plugin has run a step.
+    pub(super) fn passed(&mut self, probation: &Probation) {
+        let plugin = &self.running.plugin;
+        let (step, took) = (self.running.next_step, probation.since.elapsed());
+        tracing::info!(
+            step,
+            us = took.as_micros() as u64,
+            "The plugin {} has run step {}, and the job goes on under it; the change took {}",
+            plugin.short(),
+            step.saturating_sub(1),
+            in_words(took)
+        );
+        self.journal
+            .record()
+            .goes_on_under(plugin.digest(), fingerprint(plugin, self.context.scene, self.context.spec));
+        self.context.watch.patience(None);
+    }
+
+    /// The new plugin is of no use; none if it was not new. What it wrote to `/output` goes with it.
+    pub(super) fn back(&mut self, unfit: &Unfit) -> Option<Ending> {
+        let probation = self.probation.take()?;
+        self.context.watch.patience(None);
+        Some(Ending::Onward(go_back(self.journal, &self.running.plugin, probation, unfit)))
+    }
+
+    /// How long the first step of a new plugin may take.
+    fn patience(&self) -> Duration {
+        let usual = self.pace.usual_step().map_or(Duration::ZERO, |usual| usual * PATIENCE_FACTOR);
+        self.context.spec.step_timeout.unwrap_or_else(|| usual.max(PATIENCE))
+    }
+}
+
+/// One line about a plugin that is not used, and the way back.
+pub(in crate::job) fn go_back(
+    journal: &crate::job::journal::Journal,
+    unfit_plugin: &Plugin,
+    probation: Probation,
+    unfit: &dyn std::fmt::Display,
+) -> Onward {
+    let (new, old) = (unfit_plugin.short(), probation.old.short());
+    tracing::warn!("The plugin {new} is not used: {unfit}; going back to {old}");
+    journal.record().tried(unfit_plugin.digest());
+    Onward { plugin: probation.old, probation: None }
+}
+
+fn is_stop(cause: &CallError) -> bool {
+    *cause == CallError::Interrupted(Interruption::GraceEnds)
+}
