@@ -26,8 +26,8 @@ pub(super) fn check(room: &Room, image: &str) -> Result<String> {
     plugin.extend(ANOTHER);
     fs::write(folder.join("my.wasm"), plugin)?;
 
-    let mut build = room.buildah(["bud", "--force-rm", "--pull-never", "--network", "none", "--isolation", "chroot"]);
-    step::run("image of one's own", build.args(["--tag", NAME]).arg(&folder))?;
+    let mut build = room.buildah(["bud", "--layers", "--force-rm", "--pull-never", "--network", "host"]);
+    step::run("image of one's own", build.args(["--isolation", "chroot", "--tag", NAME]).arg(&folder))?;
     let run = Launch::new(room, NAME).arguments(["run", "/plugins/my.wasm", "--config", r#"{"steps": 1}"#]);
     let ended = run.arguments(["--volume", "/tmp/none"]).end()?.code(0)?;
     Ok(ended.said("compiled before")?.trim().to_owned())

@@ -43,7 +43,7 @@ pub(super) fn run() -> Result<()> {
     tally.check("a plugin of one's own, as the README shows it", || derived::check(&room, &image));
     tally.check("the stage with CUDA has its libraries", || build::cuda(&room, &bases));
     tally.figure("size", build::sizes(&room, &image));
-    tally.figure("start-up, medians of 5", start_up::times(&room, &image));
+    tally.figure("start-up, fastest of 5", start_up::times(&room, &image));
     room.close();
     tally.end()
 }
