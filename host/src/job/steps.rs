@@ -94,6 +94,9 @@ pub(super) fn run(
     };
     steps.bar.finish();
     let Steps { saver, running, .. } = steps;
+    if let dropped @ 1.. = running.guest.dropped_metrics() {
+        tracing::warn!(dropped, "Metrics dropped because of their names, in this attempt: {dropped}");
+    }
     {
         let mut record = record(shared);
         record.next_step = record.next_step.max(running.next_step);
