@@ -9,9 +9,9 @@
 # Builders that make every stage up to the one they are asked for, as buildah 1.28 does, are spared NVIDIA's image by
 # `--target steadfast`.
 
-ARG RUST_IMAGE=docker.io/library/rust:1.95-bookworm
-ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
-ARG CUDA_IMAGE=docker.io/nvidia/cuda:12.2.2-runtime-ubuntu22.04
+ARG RUST_IMAGE=rust:1.95-bookworm
+ARG BASE_IMAGE=debian:bookworm-slim
+ARG CUDA_IMAGE=nvidia/cuda:12.2.2-runtime-ubuntu22.04
 
 # The workspace with nothing in it but manifests, and empty files where cargo wants some. Dependencies are compiled from it, in a
 # layer that changes only with them: wasmtime takes minutes. The times are all one, because some builders compare them too.

@@ -91,24 +91,25 @@ fn sorted(value: &Value) -> Value {
 
 fn from_file(path: &Path) -> Result<Value, Failure> {
     let shown = path.display();
-    let cannot = |reason: String| Failure::usage(format!("cannot read the configuration `{shown}`: {reason}"));
-    if !path.is_file() {
-        return Err(cannot("it is not a file".to_owned()));
-    }
-    let bytes = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| cannot("it is not text (UTF-8)".to_owned()))?;
-    // Some editors begin a file with a byte order mark.
-    let text = text.trim_start_matches('\u{feff}');
+    let text = super::text::read(path)
+        .map_err(|reason| Failure::usage(format!("cannot read the configuration `{shown}`: {reason}")))?;
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
-        let table: toml::Table = text.parse().map_err(|error| super::job_file::at(path, text, &error))?;
+        let table: toml::Table = text.parse().map_err(|error| super::job_file::at(path, &text, &error))?;
         from_toml(toml::Value::Table(table)).map_err(|reason| Failure::usage(format!("`{shown}`: {reason}")))
     } else {
-        json(text, &format!("`{shown}`"))
+        json(&text, &format!("`{shown}`"))
     }
 }
 
 fn json(text: &str, origin: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|error| Failure::usage(format!("{origin} is no valid JSON: {error}")))
+    serde_json::from_str(text).map_err(|error| {
+        let failure = Failure::usage(format!("{origin} is no valid JSON: {error}"));
+        match origin {
+            // What the shell left of it is often less than was typed.
+            "--config" => failure.hint("quote it for the shell, with double quotes inside: '{\"steps\": 1000}'"),
+            _ => failure,
+        }
+    })
 }
 
 /// Dates become texts; what JSON has no form for is refused.
@@ -170,6 +171,7 @@ mod tests {
         let all = all.join("\n").replace(&folder.path().display().to_string(), "…");
         insta::assert_snapshot!(all, @r#"
         --config is no valid JSON: expected value at line 1 column 11
+        hint: quote it for the shell, with double quotes inside: '{"steps": 1000}'
         `…/bad.json` is no valid JSON: trailing comma at line 3 column 1
         `…/bad.toml`, line 2: extra `=`, expected nothing
           2 | b = = 2

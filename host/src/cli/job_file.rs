@@ -11,9 +11,9 @@ use super::options::RunOptions;
 /// Reads a job's file. Relative paths in it are relative to its folder.
 pub(super) fn read(path: &Path) -> Result<RunOptions, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read the job's file `{shown}`: {error}")))?;
-    let options = parse(path, text.trim_start_matches('\u{feff}'))?;
+    let text = super::text::read(path)
+        .map_err(|reason| Failure::usage(format!("cannot read the job's file `{shown}`: {reason}")))?;
+    let options = parse(path, &text)?;
     if options.plugin.is_none() {
         return Err(
             Failure::usage(format!("`{shown}` names no plugin")).hint("add a line such as plugin = \"my.wasm\"")
@@ -196,9 +196,9 @@ steps = 1000
           1 | every = 30
         `job.toml`, line 1: invalid type: boolean `true`, expected a text
           1 | every = true
-        `job.toml`, line 1: invalid value: integer `0`, expected a nonzero u32
+        `job.toml`, line 1: it has to be a whole number from 1 on
           1 | keep = 0
-        `job.toml`, line 1: invalid type: string "two", expected a nonzero u32
+        `job.toml`, line 1: it has to be a whole number from 1 on
           1 | keep = "two"
         `job.toml`, line 1: it has to be a whole number from 0 on
           1 | seed = -1

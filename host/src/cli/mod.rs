@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `run`, `rehearse`, `checkpoint`, `output`, `plugin` | the commands |
 //! | `options`, `values` | the options of a run and how their values are read |
-//! | `job_file`, `config` | the files that they can stand in |
+//! | `job_file`, `config`, `text` | the files that they can stand in |
 //! | `failure`, `print` | how a command fails; data on standard output |
 
 mod checkpoint;
@@ -17,6 +17,7 @@ mod plugin;
 mod print;
 mod rehearse;
 mod run;
+mod text;
 mod values;
 
 use std::ffi::{OsStr, OsString};

@@ -11,7 +11,7 @@ use crate::job::spec::{Changeable, Every, IfDone, InputDigest, JobName, LogForma
 
 use super::config::ConfigSource;
 use super::failure::Failure;
-use super::values::{Digest, Place, Size, Time, as_on_command_line, at_least_one, whole_number};
+use super::values::{Digest, Place, Size, Time, as_on_command_line, at_least_one, from_one, whole_number};
 
 /// Options of `run`, all of which may stand in a job's file under the same names.
 #[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
@@ -81,6 +81,7 @@ pub(super) struct RunOptions {
 
     /// Keep this many checkpoints [default: 2]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "Checkpoints")]
+    #[serde(deserialize_with = "from_one")]
     pub(super) keep: Option<NonZeroU32>,
 
     /// Begin at step 0 whatever is on the volume. Retries of the same execution go on from there
@@ -135,10 +136,12 @@ pub(super) struct RunOptions {
 
     /// Give the job up, with 65, after this many attempts in a row without progress [default: 3]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "Limits")]
+    #[serde(deserialize_with = "from_one")]
     pub(super) max_stalled: Option<NonZeroU32>,
 
     /// End the attempt, with 75, after this many failed saves in a row [default: 3]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "Limits")]
+    #[serde(deserialize_with = "from_one")]
     pub(super) max_save_failures: Option<NonZeroU32>,
 
     /// How log lines are written [default: auto, which is json under an engine]

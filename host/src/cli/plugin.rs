@@ -2,17 +2,19 @@
 
 mod compile;
 
-use std::io;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::plugin::{self, FileKind, Inspection, Interface, MemoryFact};
+use crate::plugin::{self, FileKind, Inspection, Interface, MemoryFact, PluginError};
 
 use super::failure::Failure;
 use super::print;
 use super::values::Place;
+
+/// What `inspect` exits with for a file that is none.
+const NO_PLUGIN: u8 = 1;
 
 /// Look at plugins, and compile them before they are needed: inspect, compile
 #[derive(Args, Clone, Debug)]
@@ -48,15 +50,15 @@ fn inspect(file: &Place, json: bool) -> Result<u8, Failure> {
     } else {
         print::text(&for_people(&file.0, &found))?;
     }
-    Ok(u8::from(!is_plugin(&found)))
+    Ok(if is_plugin(&found) { 0 } else { NO_PLUGIN })
 }
 
 fn look(path: &Path) -> Result<Inspection, Failure> {
-    let cannot = |error: io::Error| Failure::usage(format!("cannot read `{}`: {error}", path.display()));
-    if path.is_dir() {
-        return Err(cannot(io::ErrorKind::IsADirectory.into()).hint(FileKind::Folder.hint().unwrap_or_default()));
-    }
-    Ok(plugin::inspect(&std::fs::read(path).map_err(cannot)?))
+    // Read as a run reads it: a wrong path may be a device without end.
+    plugin::read(path).map(|bytes| plugin::inspect(&bytes)).map_err(|error| match error {
+        PluginError::NotAComponent { .. } => Failure::new(NO_PLUGIN, error.to_string()),
+        error => Failure::usage(error.to_string()),
+    })
 }
 
 fn is_plugin(found: &Inspection) -> bool {

@@ -1,9 +1,12 @@
 //! `steadfast run`: from the command line and a job's file to a validated specification.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use clap::Args;
 
+use crate::checkpoint::volume::may_pass;
+use crate::job::ExitCode;
 use crate::job::spec::{JobSpec, LogFormat};
 use crate::platform::{Engine, Environment, StopRequests, process_environment};
 
@@ -86,6 +89,23 @@ pub(super) fn execute(command: RunCommand, stops: &StopRequests) -> Result<u8, F
     }
 }
 
+fn input_is_there(input: &Path) -> Result<(), Failure> {
+    let shown = input.display();
+    match std::fs::metadata(input) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(Failure::usage(format!("the input `{shown}` is not a folder"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Failure::usage(format!("the input `{shown}` does not exist")))
+        }
+        // What serves it may be back for the next attempt.
+        Err(error) if may_pass(&error) => {
+            Err(Failure::new(ExitCode::Retry.code(), format!("the input `{shown}` cannot be reached: {error}"))
+                .hint("what is mounted there does not answer; another attempt may find it again"))
+        }
+        Err(error) => Err(Failure::usage(format!("the input `{shown}` cannot be read: {error}"))),
+    }
+}
+
 fn is_job_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
@@ -95,11 +115,8 @@ fn specification(options: RunOptions, target: Place) -> Result<JobSpec, Failure>
     if let Some(config) = options.config {
         spec.config = super::config::canonical(&config.load(Path::new(""))?);
     }
-    if let Some(Place(input)) = &options.input
-        && !input.is_dir()
-    {
-        let reason = if input.exists() { "is not a folder" } else { "does not exist" };
-        return Err(Failure::usage(format!("the input `{}` {reason}", input.display())));
+    if let Some(Place(input)) = &options.input {
+        input_is_there(input)?;
     }
     spec.name = options.name;
     spec.run_id = options.run_id;

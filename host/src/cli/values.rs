@@ -126,6 +126,21 @@ pub(super) fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     as_on_command_line::<D, Whole>(deserializer).map(|number| number.map(|number| number.0))
 }
 
+/// For serde: a number from 1 on.
+pub(super) fn from_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU32>, D::Error> {
+    as_on_command_line::<D, FromOne>(deserializer).map(|number| number.map(|number| number.0))
+}
+
+struct FromOne(NonZeroU32);
+
+impl FromStr for FromOne {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<Self, String> {
+        at_least_one(given).map(Self)
+    }
+}
+
 struct Whole(u64);
 
 impl FromStr for Whole {

@@ -13,9 +13,9 @@ use crate::checkpoint::input::InputError;
 use crate::checkpoint::names::{TaskFolder, Tenure};
 use crate::checkpoint::outputs::ExportError;
 use crate::checkpoint::store::{Call, ClaimError, FinishError, Hopeless, LoadError, SaveError, StoreError, Why};
-use crate::checkpoint::volume::VolumeError;
+use crate::checkpoint::volume::{VolumeError, hint_for, may_pass};
 use crate::platform::PlatformError;
-use crate::plugin::{CallError, GuestError, PluginError};
+use crate::plugin::{CallError, GuestError, Interruption, PluginError};
 
 /// Why an attempt ended without being done and without being asked to stop.
 #[derive(Debug, thiserror::Error)]
@@ -166,6 +166,8 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
+            Self::Platform(PlatformError::VolumeUnreachable { .. }) => ExitCode::Retry,
+            Self::Unwritable { cause, .. } if may_pass(cause) => ExitCode::Retry,
             Self::Platform(_)
             | Self::ShortDeadline { .. }
             | Self::Memory { .. }
@@ -226,6 +228,21 @@ impl RunError {
                 let or = instead.as_ref().map(|options| format!("; or {options}")).unwrap_or_default();
                 Some(format!("allow the container {} MiB{or}", needed.div_ceil(1 << 20)))
             }
+            Self::Store(error) | Self::Load(LoadError::Store(error)) | Self::Claim(ClaimError::Store(error)) => {
+                error.hint().map(Into::into)
+            }
+            Self::Load(LoadError::Unreadable { cause, .. }) => hint_for(cause).map(Into::into),
+            Self::SavesFail { cause: SaveError::Store(error), .. }
+            | Self::Finish(FinishError::Save(SaveError::Store(error))) => error.hint().map(Into::into),
+            Self::Unwritable { cause, .. } | Self::Scratch { cause, .. } if may_pass(cause) => {
+                Some("what is mounted there does not answer; another attempt may find it again".into())
+            }
+            Self::Unwritable { .. } | Self::Scratch { .. } => {
+                Some("give a folder that this user may write to, with room for what the plugin writes".into())
+            }
+            Self::Load(LoadError::Foreign { .. }) => Some(
+                "somebody copied it here; move it away, or run the job that it belongs to (--name, --run-id)".into(),
+            ),
             Self::Load(LoadError::NoneUsable { .. }) => Some(
                 "repair or bring back a checkpoint file; to give the work up and begin at step 0, say --fresh".into(),
             ),
@@ -246,6 +263,14 @@ impl RunError {
                 Some("attempts go on as soon as the plugin, its configuration, its input or its limits change".into())
             }
             Self::Guest { hopeless: Some(why), .. } => Some(hopeless(why)),
+            Self::Guest { cause: CallError::Guest(GuestError::IncompatibleState(_)), .. } => Some(
+                "run a plugin that reads this state: the one that wrote it is kept on the volume, in the job's folder \
+                 `plugins`; to begin anew, say --fresh"
+                    .into(),
+            ),
+            Self::Guest { cause: CallError::Interrupted(Interruption::StepTimeout), .. } => {
+                Some("let it do less at a time, or give it more time with --step-timeout".into())
+            }
             Self::SavesFail { cause: SaveError::Volume(error), .. } => error.hint(),
             Self::Claim(ClaimError::NoEpochLeft { .. }) => {
                 Some("no four thousand million attempts were made: somebody put that file there; move it away".into())
@@ -259,14 +284,8 @@ impl RunError {
 
 fn plugin_code(error: &PluginError) -> ExitCode {
     match error {
-        PluginError::Read { source, .. } => match source.kind() {
-            // What a network file system says now and then, and not what a wrong path says.
-            io::ErrorKind::StaleNetworkFileHandle | io::ErrorKind::TimedOut | io::ErrorKind::NotConnected => {
-                ExitCode::Retry
-            }
-            _ if source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => ExitCode::Retry,
-            _ => ExitCode::Usage,
-        },
+        PluginError::Read { source, .. } if may_pass(source) => ExitCode::Retry,
+        PluginError::Read { .. } => ExitCode::Usage,
         PluginError::Pinned { .. } => ExitCode::Usage,
         PluginError::NotAComponent { .. }
         | PluginError::World { .. }

@@ -115,6 +115,14 @@ pub enum PlatformError {
         /// What is wrong.
         reason: String,
     },
+    /// What is mounted there does not answer.
+    #[error("the volume `{}` cannot be reached: {cause}", path.display())]
+    VolumeUnreachable {
+        /// The volume.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
     /// The kernel's table of mounts can't be read.
     #[error("cannot read the table of mounts, /proc/self/mountinfo: {0}")]
     NoMounts(String),
@@ -137,7 +145,11 @@ impl PlatformError {
             Self::VolumeDoesNotLast { .. } => {
                 Some("mount a bucket or a disk there; where losing all progress is meant, say --volume-is-ephemeral")
             }
-            Self::NotANumber { .. } | Self::BadVolume { .. } | Self::NoMounts(_) | Self::Signals(_) => None,
+            Self::BadVolume { .. } => {
+                Some("give a folder with --volume or STEADFAST_VOLUME; checkpoints are files in it")
+            }
+            Self::VolumeUnreachable { cause, .. } => crate::checkpoint::volume::hint_for(cause),
+            Self::NotANumber { .. } | Self::NoMounts(_) | Self::Signals(_) => None,
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::checkpoint::volume::may_pass;
 use crate::job::spec::JobSpec;
 
 use super::mounts::{Mount, Mounts};
@@ -34,9 +35,20 @@ pub struct VolumePlace {
 pub fn check_volume(placement: &Placement, spec: &JobSpec, mounts: &Mounts) -> Result<VolumePlace, PlatformError> {
     let path = choose(placement, spec, mounts)?;
     let bad = |reason: String| PlatformError::BadVolume { path: path.clone(), reason };
-    let resolved = resolve(&path).map_err(|error| bad(error.to_string()))?;
-    if resolved.exists() && !resolved.is_dir() {
-        return Err(bad("it is no folder".to_owned()));
+    let failed = |cause: io::Error| match may_pass(&cause) {
+        true => PlatformError::VolumeUnreachable { path: path.clone(), cause },
+        false if cause.kind() == io::ErrorKind::NotFound => {
+            bad("it is a link, or lies behind one, that leads nowhere".into())
+        }
+        false => bad(cause.to_string()),
+    };
+    let resolved = resolve(&path).map_err(failed)?;
+    match std::fs::metadata(&resolved) {
+        Ok(found) if !found.is_dir() => return Err(bad("it is no folder".to_owned())),
+        Ok(_) => {}
+        // It may have to be made. Any other error says that something is there.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
     }
     // In a container a wrong path is no mount, and on a plain machine it is made. Here it would be tried again without end, since
     // Slurm counts no attempts. A file system that answers with an error may be back by then, and is not refused.
@@ -51,7 +63,7 @@ pub fn check_volume(placement: &Placement, spec: &JobSpec, mounts: &Mounts) -> R
         }
     }
     let filesystem = mount.map_or_else(|| "unknown file system".to_owned(), |mount| mount.filesystem.clone());
-    let free_bytes = free_bytes(&resolved).map_err(|error| bad(error.to_string()))?;
+    let free_bytes = free_bytes(&resolved).map_err(failed)?;
     let free = bytesize::ByteSize::b(free_bytes).display().iec();
     let description = format!("{} ({filesystem}, {free} free)", path.display());
     Ok(VolumePlace { path, filesystem, free_bytes, description })

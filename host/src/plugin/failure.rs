@@ -4,6 +4,7 @@
 //! the message is made of the cause, what the guest said on standard error in the same call, and the guest's own stack, without
 //! the frames of the panic machinery.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use wasmtime::{FrameInfo, Trap, WasmBacktrace};
@@ -44,7 +45,9 @@ pub enum CallError {
     Interrupted(Interruption),
     /// The guest broke off after it was refused more memory.
     #[error(
-        "out of memory: the guest wanted {wanted} bytes in all and its limit is {limit}\nhint: raise it with --memory-limit"
+        "out of memory: the guest wanted {} in all, and its limit is {}\nhint: raise it with --memory-limit",
+        size(*wanted),
+        size(*limit)
     )]
     MemoryLimit {
         /// What it would have had in all, in bytes.
@@ -52,52 +55,100 @@ pub enum CallError {
         /// What it may have.
         limit: u64,
     },
+    /// The guest broke off after it wanted something to grow that can never be so large.
+    #[error(
+        "out of memory: the guest wanted more than {}, the most that this memory or table of it can have\n\
+         hint: a guest of 32 bits has 4 GiB at most, or what its module declares, whatever --memory-limit says",
+        size(*maximum)
+    )]
+    MemoryMaximum {
+        /// The size that the memory or table would have had, in bytes.
+        wanted: u64,
+        /// What it may have.
+        maximum: u64,
+    },
+    /// The guest broke off after a growth that nothing forbids failed.
+    #[error(
+        "out of memory: the guest wanted more than the machine has: {cause}\n\
+         hint: give the machine more, or lower --memory-limit so that the guest meets that first"
+    )]
+    NoMemory {
+        /// What wasmtime says.
+        cause: String,
+    },
     /// The guest called `exit`.
     #[error("the guest exited with code {0} instead of answering")]
     Exited(i32),
+}
+
+fn size(bytes: u64) -> bytesize::Display {
+    bytesize::ByteSize::b(bytes).display().iec()
 }
 
 const MOST_FRAMES: usize = 16;
 const LONGEST_LAST_WORDS: usize = 2048;
 
 /// Whether the guest is at fault, and not the host or the machine.
-pub(super) fn is_the_guest_s(error: &wasmtime::Error, refusal: Option<Refusal>) -> bool {
+pub(super) fn is_the_guest_s(error: &wasmtime::Error, refusal: Option<&Refusal>) -> bool {
     refusal.is_some() || error.is::<Trap>() || error.is::<I32Exit>() || error.is::<Interruption>()
 }
 
 /// Turns what wasmtime reports into what it means.
-pub(super) fn explain(error: &wasmtime::Error, refusal: Option<Refusal>, last_words: &[String]) -> CallError {
+pub(super) fn explain(error: &wasmtime::Error, refusal: Option<&Refusal>, last_words: &[String]) -> CallError {
     if let Some(why) = error.downcast_ref::<Interruption>() {
         return CallError::Interrupted(*why);
     }
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return CallError::Exited(exit.0);
     }
-    if let Some(Refusal { wanted, limit }) = refusal {
-        return CallError::MemoryLimit { wanted, limit };
+    match refusal {
+        Some(Refusal::Limit { wanted, limit }) => return CallError::MemoryLimit { wanted: *wanted, limit: *limit },
+        Some(Refusal::Maximum { wanted, maximum }) => {
+            return CallError::MemoryMaximum { wanted: *wanted, maximum: *maximum };
+        }
+        Some(Refusal::Failed(cause)) => return CallError::NoMemory { cause: cause.clone() },
+        None => {}
     }
     CallError::Trap { message: describe(error, last_words) }
 }
 
 fn describe(error: &wasmtime::Error, last_words: &[String]) -> String {
     let panic = panic_message(last_words);
+    let frames = error.downcast_ref::<WasmBacktrace>().map_or(&[][..], WasmBacktrace::frames);
     let mut text = match (&panic, error.downcast_ref::<Trap>()) {
         (Some(panic), _) => format!("the guest panicked: {panic}"),
         (None, Some(Trap::UnreachableCodeReached)) => "the guest aborted".to_owned(),
-        (None, Some(Trap::StackOverflow)) => "stack exhausted: recursion without end?".to_owned(),
+        (None, Some(Trap::StackOverflow)) => RECURSION.to_owned(),
+        // Compilers keep a stack of their own at the low end of memory, which ends below zero.
+        (None, Some(trap @ Trap::MemoryOutOfBounds)) if is_recursion(frames) => {
+            format!("{RECURSION} ({})", trap.to_string().trim_start_matches("wasm trap: "))
+        }
         (None, Some(trap)) => format!("the guest broke off: {}", trap.to_string().trim_start_matches("wasm trap: ")),
         (None, None) => error.root_cause().to_string(),
     };
+    // What can be done comes last, as everywhere.
+    let hint = text.find("\nhint: ").map(|at| text.split_off(at));
     if panic.is_none() && !last_words.is_empty() {
         text.push_str("\n  its last words:");
         for line in last_words {
             let _ = write!(text, "\n  | {}", stdio::cut(line, 512));
         }
     }
-    if let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() {
-        text.push_str(&stack(backtrace.frames()));
-    }
+    text.push_str(&stack(frames));
+    text.extend(hint);
     text
+}
+
+const RECURSION: &str = "stack exhausted: recursion without end?";
+
+/// Whether the stack is deep, and made of a few functions that call each other.
+fn is_recursion(frames: &[FrameInfo]) -> bool {
+    const DEEP: usize = 48;
+    const FEW: usize = 4;
+    // What the innermost of them called is beside the point.
+    let deep = frames.len().checked_sub(DEEP).map(|rest| &frames[rest.min(FEW)..][..DEEP - FEW]);
+    let functions = |frames: &[FrameInfo]| frames.iter().map(FrameInfo::func_index).collect::<BTreeSet<_>>().len();
+    deep.is_some_and(|frames| functions(frames) <= FEW)
 }
 
 /// The message of the last panic that Rust's standard library printed, and its place; the message first, because those who
@@ -115,13 +166,22 @@ fn stack(frames: &[FrameInfo]) -> String {
     let first = names.iter().rposition(|name| is_panic_machinery(name)).map_or(0, |last| last + 1);
     // A trap inside the machinery itself still shows something.
     let first = if first < frames.len() { first } else { 0 };
+    let lines: Vec<_> = frames
+        .iter()
+        .zip(&names)
+        .skip(first)
+        .map(|(frame, name)| stdio::cut(name, 300).to_owned() + &place(frame))
+        .collect();
     let mut text = String::new();
-    for (frame, name) in frames.iter().zip(&names).skip(first).take(MOST_FRAMES) {
-        let _ = write!(text, "\n    in {}{}", stdio::cut(name, 300), place(frame));
+    let mut shown = 0;
+    // A function that calls itself is one line.
+    for same in lines.chunk_by(|one, other| one == other).take(MOST_FRAMES) {
+        shown += same.len();
+        let times = if same.len() > 1 { format!(" ({} times)", same.len()) } else { String::new() };
+        let _ = write!(text, "\n    in {}{times}", same[0]);
     }
-    let left_out = frames.len().saturating_sub(first + MOST_FRAMES);
-    if left_out > 0 {
-        let _ = write!(text, "\n    … and {left_out} frames more");
+    if shown < lines.len() {
+        let _ = write!(text, "\n    … and {} frames more", lines.len() - shown);
     }
     text
 }
@@ -196,15 +256,15 @@ mod tests {
     #[test]
     fn a_refused_growth_is_the_cause() {
         let error = wasmtime::Error::from(Trap::UnreachableCodeReached);
-        let refusal = Refusal { wanted: 2000, limit: 1000 };
-        let got = explain(&error, Some(refusal), &[]);
+        let refusal = Refusal::Limit { wanted: 2000, limit: 1000 };
+        let got = explain(&error, Some(&refusal), &[]);
         assert_eq!(got, CallError::MemoryLimit { wanted: 2000, limit: 1000 });
     }
 
     #[test]
     fn an_interruption_beats_all() {
         let error = wasmtime::Error::new(Interruption::GraceEnds);
-        let refusal = Refusal { wanted: 2000, limit: 1000 };
-        assert_eq!(explain(&error, Some(refusal), &[]), CallError::Interrupted(Interruption::GraceEnds));
+        let refusal = Refusal::Limit { wanted: 2000, limit: 1000 };
+        assert_eq!(explain(&error, Some(&refusal), &[]), CallError::Interrupted(Interruption::GraceEnds));
     }
 }

@@ -19,7 +19,7 @@ use super::limits::MemoryBudget;
 use super::random::{Random, RandomPosition};
 use super::state::{Reader, Snapshot, Writer};
 use super::stdio::Lines;
-use super::{GuestSettings, GuestStream, JobInfo, Plugin, PluginError, Step, wasi};
+use super::{GuestSettings, GuestStream, JobInfo, Plugin, PluginError, Step, wasi, world};
 
 const SMALLEST_HOSTCALL_FUEL: u64 = 1 << 20;
 /// Streams, files and pollables that a guest may hold at once.
@@ -57,6 +57,10 @@ impl Guest {
 
         let bindings = plugin.pre().instantiate(&mut store).map_err(|error| {
             let refusal = store.data().memory.refusal();
+            if is_type_mismatch(&error) {
+                let problems = vec![world::type_mismatch(&error)];
+                return PluginError::World { path: plugin.path().to_owned(), problems };
+            }
             if !failure::is_the_guest_s(&error, refusal) {
                 return PluginError::Engine { cause: format!("{error:#}") };
             }
@@ -174,6 +178,12 @@ impl Guest {
             }
         }
     }
+}
+
+/// Types of imports are compared when the plugin is loaded, those of exports only here. wasmtime has no type for that error, so
+/// it is told by its words; without them it would count as the machine's fault, and be tried again for ever.
+fn is_type_mismatch(error: &wasmtime::Error) -> bool {
+    error.chain().any(|cause| cause.to_string().starts_with("failed to convert function to given type"))
 }
 
 fn job_record(job: &JobInfo) -> wit::Job {

@@ -47,7 +47,10 @@ impl FileKind {
             Self::Empty | Self::Truncated => Some("copy or build the file again"),
             Self::Folder => Some("name the .wasm file in it, for example target/wasm32-wasip2/release/NAME.wasm"),
             Self::Invalid(_) => Some("build it again with current tools; `wasm-tools validate` says more"),
-            Self::Unknown(_) => Some("a plugin is a WebAssembly component, a file that usually ends in .wasm"),
+            Self::Unknown(_) => Some(
+                "a plugin is a WebAssembly component, a file that usually ends in .wasm; in Rust, \
+                 `cargo build --release --target wasm32-wasip2` makes one",
+            ),
         }
     }
 }

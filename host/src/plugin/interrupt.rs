@@ -11,8 +11,8 @@ use wasmtime::{Engine, UpdateDeadline};
 /// Why a call was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Interruption {
-    /// The step took longer than `--step-timeout` allows.
-    #[error("the step took longer than its limit")]
+    /// The call took longer than `--step-timeout` allows.
+    #[error("the call took longer than --step-timeout allows")]
     StepTimeout,
     /// The platform's grace time is nearly over.
     #[error("the grace time ended")]

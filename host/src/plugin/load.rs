@@ -80,7 +80,7 @@ impl Plugin {
 }
 
 /// Reads a plugin file; a folder, a device or a file that cannot be one is refused without reading it.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, PluginError> {
+pub fn read(path: &Path) -> Result<Vec<u8>, PluginError> {
     let failed = |source: io::Error| PluginError::Read { path: path.to_owned(), source };
     let not = |kind| PluginError::NotAComponent { path: path.to_owned(), kind };
     let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -91,7 +91,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, PluginError> {
         return Err(not(FileKind::Unknown("neither a file nor a folder".to_owned())));
     }
     if metadata.len() > LARGEST_FILE {
-        return Err(not(FileKind::Unknown(format!("a file of {} bytes; the most is {LARGEST_FILE}", metadata.len()))));
+        let size = |bytes| bytesize::ByteSize::b(bytes).display().iec();
+        let what = format!("a file of {}, and no plugin is larger than {}", size(metadata.len()), size(LARGEST_FILE));
+        return Err(not(FileKind::Unknown(what)));
     }
     std::fs::read(path).map_err(failed)
 }

@@ -51,7 +51,7 @@ pub use failure::{CallError, GuestError};
 pub use guest::Guest;
 pub use inspect::{FileKind, Inspection, Interface, MemoryFact, digest, inspect};
 pub use interrupt::{Interrupter, Interruption};
-pub use load::Plugin;
+pub use load::{Plugin, read};
 pub use random::{RandomPosition, StreamPosition};
 pub use state::{Snapshot, StateSection};
 pub use world::{Problem, WIT_VERSION};

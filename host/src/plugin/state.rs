@@ -100,9 +100,10 @@ impl Writer {
     fn charge(&mut self, bytes: u64) -> Result<()> {
         self.used = self.used.saturating_add(bytes);
         if self.used > self.limit {
+            let limit = bytesize::ByteSize::b(self.limit).display().iec();
             return Err(Error::msg(format!(
-                "the snapshot is larger than {} bytes, the most that is taken",
-                self.limit
+                "the snapshot is larger than {limit}, the most that is taken ({SECTION_OVERHEAD} bytes are added for each section)\n\
+                 hint: keep less in the state, or raise --memory-limit, of which a snapshot may be four times"
             )));
         }
         Ok(())
@@ -210,7 +211,7 @@ mod tests {
         assert!(writer.append("", b"").unwrap_err().to_string().contains("0 bytes long"));
         assert!(writer.append(&"n".repeat(256), b"").unwrap_err().to_string().contains("256 bytes long"));
         writer.append(&"n".repeat(255), b"").unwrap();
-        assert!(writer.append("big", &vec![0; 1 << 20]).unwrap_err().to_string().contains("larger than 1048576"));
+        assert!(writer.append("big", &vec![0; 1 << 20]).unwrap_err().to_string().contains("larger than 1.0 MiB"));
         let mut writer = Writer::new(Snapshot::default(), 1 << 20);
         assert!((0..10_000).any(|i| writer.append(&i.to_string(), b"").is_err()));
     }

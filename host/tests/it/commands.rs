@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Phase, Place, component, metadata_of};
+use crate::support::{Phase, Place, component, metadata_of, stable};
 
 const STEPS: &str = r#"{"steps": 12}"#;
 
@@ -16,26 +16,6 @@ fn stopped() -> Place {
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-/// The text without what differs from run to run: the place, hashes and nonces, times.
-fn stable(place: &Place, text: &str) -> String {
-    let text = text.replace(place.path().to_str().unwrap(), "[place]");
-    let mut stable = String::new();
-    let mut word = String::new();
-    for symbol in text.chars().chain(['\n']) {
-        if symbol.is_ascii_alphanumeric() {
-            word.push(symbol);
-            continue;
-        }
-        let hex = word.len() >= 8 && word.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        let nothing = word.bytes().all(|byte| byte == b'0');
-        stable.push_str(if hex && !nothing && word.len() != 12 { "[hash]" } else { &word });
-        word.clear();
-        stable.push(symbol);
-    }
-    stable.pop();
-    stable.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 #[test]
@@ -120,14 +100,8 @@ fn plugin_inspect_says_what_a_file_is_and_what_it_lacks() {
     for (file, said) in [("command", "not a plugin"), ("wants_more", "acme:weather/forecast")] {
         let ended = inspect(file).exits(1);
         assert!(ended.stdout.contains(said) && ended.stdout.contains("hint: "), "{}", ended.stdout);
-        place.run(file).exits(65).says("hint").never_says("panicked");
     }
-    let text = place.path().join("plugin.wasm");
-    fs::write(&text, "(module)").unwrap();
-    place.command(&["plugin", "inspect"]).arg(&text).exits(1);
-    place.command(&["run"]).arg(&text).arg("--volume").arg(place.volume()).exits(65);
-    place.command(&["run", "no-such.wasm", "--volume"]).arg(place.volume()).exits(2);
-    assert_eq!(fs::read_dir(place.volume()).unwrap().count(), 0, "nothing is written for what is no plugin");
+    // What is said of files that are no components at all stands in `refusals::plugin_files`.
 }
 
 #[test]

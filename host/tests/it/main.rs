@@ -7,12 +7,13 @@
 //! | `life` | from the first attempt to the done record, and what begins it anew |
 //! | `changes` | what may differ between attempts, and what is refused |
 //! | `swaps` | another plugin in the place of the one that runs |
-//! | `volume` | the volume must be the volume |
+//! | `volume` | the volume must be the volume; more of it in `refusals::volumes` |
 //! | `memory` | what a container allows |
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `commands` | the commands that only look, and what is printed |
 //! | `hostile` | what others do to the folders that an attempt works in |
+//! | `refusals` | everything that can be wrong from outside: what the message says, and the exit code |
 //! | `support` | places, attempts, what an attempt left behind |
 //!
 //! Attempts are stopped at their marks (`steadfast::job::marks`), so nothing here sleeps, and nothing depends on how fast
@@ -27,6 +28,7 @@ mod hostile;
 mod life;
 mod memory;
 mod outputs;
+mod refusals;
 mod rehearsals;
 mod stops;
 mod support;

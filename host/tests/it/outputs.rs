@@ -159,13 +159,3 @@ fn a_damaged_segment_makes_its_checkpoint_unusable_and_not_its_outputs_wrong() {
     ended.says("does not match its hash");
     place.finished("outputs").assert_equals(&undisturbed("outputs", config), "after a damaged segment");
 }
-
-#[test]
-fn links_in_the_output_folder_are_told_of_and_not_followed() {
-    let place = Place::new();
-    let input = place.path().join("input");
-    fs::create_dir(&input).unwrap();
-    let ended = place.run("escapes").arg("--input").arg(&input).done().says("Done: held");
-    ended.says("is no ordinary file and will not be kept");
-    assert!(place.finished("escapes").outputs.keys().all(|path| !path.starts_with("link-")));
-}

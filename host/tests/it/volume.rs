@@ -1,31 +1,11 @@
-//! The volume must be the volume: a missing or wrong mount is refused, never started over on.
+//! The volume must be the volume: a missing or wrong mount is refused, never started over on. What is said of it, and what only
+//! real mounts show, stands in `refusals::volumes`.
 
 use std::fs;
 
-use crate::support::{Phase, Place, Run, component, undisturbed};
+use crate::support::{Phase, Place, undisturbed};
 
 const STEPS: &str = r#"{"steps": 6}"#;
-
-fn cloud_run(run: Run, attempt: u32) -> Run {
-    run.env("CLOUD_RUN_JOB", "job").env("CLOUD_RUN_TASK_ATTEMPT", attempt.to_string()).args("--log human")
-}
-
-#[test]
-fn a_missing_mount_and_each_retry_starts_at_0() {
-    let place = Place::new();
-    let run = place.command(&["run"]).arg(component("stochastic")).config(STEPS);
-    // No volume given at all.
-    cloud_run(run.clone(), 0).exits(2).says("volume");
-    // One that lies on the container's own disk, or in memory.
-    for path in ["/", "/no-such-mount", "/dev/shm/checkpoints"] {
-        cloud_run(run.clone().arg("--volume").arg(path), 0).exits(2).says("hint");
-    }
-    // One that is not there, where that was said to be meant: it is not made, and nothing is run.
-    let absent = place.path().join("absent");
-    let ended = cloud_run(run.arg("--volume").arg(&absent).arg("--volume-is-ephemeral"), 0).end();
-    assert!(matches!(ended.code, Some(75 | 70 | 2)), "{:?}\n{}", ended.code, ended.stderr);
-    assert!(!ended.came_to(Phase::Start) && !absent.exists());
-}
 
 #[test]
 fn a_retry_that_finds_no_trace_of_its_job_refuses() {

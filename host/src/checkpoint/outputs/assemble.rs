@@ -8,6 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
+use super::below::open_below;
 use crate::checkpoint::format::ReadAt;
 use crate::checkpoint::volume::{Operation, Volume, VolumeError, publish};
 
@@ -52,21 +53,21 @@ pub fn assemble(
         volume.make_dirs(&folder).map_err(|cause| VolumeError::new(volume, Operation::MakeDirs, &folder, cause))?;
     }
     for path in manifest.files.keys() {
-        let (bytes, hash) = copy_to_volume(volume, &output.join(path), &target.join(path), stage)?;
+        let (bytes, hash) = copy_to_volume(volume, (output, Path::new(path)), &target.join(path), stage)?;
         done.files.push(AssembledFile { path: path.clone(), bytes, hash });
     }
     Ok(done)
 }
 
-/// Copies one file to a final name on the volume, and reads it back. Answers its length and hash.
+/// Copies one file, below a folder, to a final name on the volume, and reads it back. Answers its length and hash.
 pub(crate) fn copy_to_volume(
     volume: &dyn Volume,
-    from: &Path,
+    (root, from): (&Path, &Path),
     to: &Path,
     stage: &Path,
 ) -> Result<(u64, String), VolumeError> {
     let (bytes, hash) = publish(volume, stage, to, |out| {
-        let mut source = File::open(from)?;
+        let mut source = open_below(root, from)?;
         copy_hashed(&mut source, out)
     })?;
     let read_back = || -> io::Result<blake3::Hash> {

@@ -1,7 +1,7 @@
 //! Which bytes of the output files changed since the last checkpoint, copied before the guest runs on.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::SpooledTempFile;
 
+use super::below::{is_swapped, list_below, open_below};
 use super::{FileRanges, Manifest, Range};
 use crate::checkpoint::names::{FileName, Tenure};
 
@@ -102,20 +103,30 @@ impl Tracker {
         // Beside the folder, on the same scratch space: the system's temporary folder may be memory.
         let spool = SpooledTempFile::new_in(SPOOL_BYTES, self.output.parent().unwrap_or(&self.output));
         let mut fresh = Fresh { segment: name.to_string(), spool, bytes: 0 };
-        let found = walk(&self.output)?;
+        let mut found = walk(&self.output)?;
         let by_inode: BTreeMap<u64, &Seen> = self.seen.values().map(|seen| (seen.inode, seen)).collect();
 
         let mut now = BTreeMap::new();
         for path in found.files {
-            let file = self.output.join(&path);
+            let looked = SystemTime::now();
+            let file = match open_below(&self.output, Path::new(&path)) {
+                Ok(file) => file,
+                // Not the guest's doing, which rests.
+                Err(error) if is_swapped(&error) => {
+                    found.not_kept.push(path);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             // A renamed file keeps its inode, and most of its bytes.
-            let inode = fs::symlink_metadata(&file)?.ino();
+            let inode = file.metadata()?.ino();
             let before = self.seen.get(&path).or_else(|| by_inode.get(&inode).copied());
-            now.insert(path, look(&file, before, &mut fresh)?);
+            now.insert(path, look(&file, looked, before, &mut fresh)?);
         }
-        let metrics = match self.metrics.try_exists()? {
-            true => Some(look(&self.metrics, self.metrics_seen.as_ref(), &mut fresh)?),
-            false => None,
+        let metrics = match File::open(&self.metrics) {
+            Ok(file) => Some(look(&file, SystemTime::now(), self.metrics_seen.as_ref(), &mut fresh)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
         };
 
         let manifest = Manifest {
@@ -173,9 +184,7 @@ impl Fresh {
 }
 
 /// Brings one file up to date: ranges whose bytes are as they were stay, the rest goes into the fresh segment.
-fn look(path: &Path, before: Option<&Seen>, fresh: &mut Fresh) -> io::Result<Seen> {
-    let looked = SystemTime::now();
-    let file = File::open(path)?;
+fn look(file: &File, looked: SystemTime, before: Option<&Seen>, fresh: &mut Fresh) -> io::Result<Seen> {
     let facts = file.metadata()?;
     let changed = UNIX_EPOCH
         + Duration::new(u64::try_from(facts.ctime()).unwrap_or(0), u32::try_from(facts.ctime_nsec()).unwrap_or(0));
@@ -197,13 +206,13 @@ fn look(path: &Path, before: Option<&Seen>, fresh: &mut Fresh) -> io::Result<See
         if at + range.bytes > facts.len() {
             break;
         }
-        read_range(&file, at, range.bytes, &mut buffer)?;
+        read_range(file, at, range.bytes, &mut buffer)?;
         let same = blake3::hash(&buffer).to_hex().as_str() == range.hash;
         ranges.push(if same { range.clone() } else { fresh.take(&buffer)? });
         at += range.bytes;
     }
     while at < facts.len() {
-        read_range(&file, at, RANGE_BYTES.min(facts.len() - at), &mut buffer)?;
+        read_range(file, at, RANGE_BYTES.min(facts.len() - at), &mut buffer)?;
         ranges.push(fresh.take(&buffer)?);
         at += buffer.len() as u64;
     }
@@ -236,13 +245,23 @@ fn walk(root: &Path) -> io::Result<Found> {
     let mut found = Found::default();
     let mut pending = vec![String::new()];
     while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(root.join(&folder))? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            let below = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-            let Ok(name) = entry.file_name().into_string() else {
-                found.not_kept.push(below(&entry.file_name().to_string_lossy()));
+        let entries = match list_below(root, Path::new(&folder)) {
+            Ok(entries) => entries,
+            Err(error) if is_swapped(&error) && !folder.is_empty() => {
+                found.folders.retain(|path| *path != folder);
+                found.not_kept.push(folder);
                 continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for (name, kind) in entries {
+            let below = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            let name = match name.into_string() {
+                Ok(name) => name,
+                Err(name) => {
+                    found.not_kept.push(below(&name.to_string_lossy()));
+                    continue;
+                }
             };
             let path = below(&name);
             if path.len() > LONGEST_PATH {
@@ -266,7 +285,7 @@ fn walk(root: &Path) -> io::Result<Found> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-    use std::fs::FileTimes;
+    use std::fs::{self, FileTimes};
     use std::io::Read;
 
     use super::*;

@@ -15,6 +15,7 @@
 //! Symbolic links and special files are not kept: [`Tracker::freeze`] names them, once, so that the log can warn of them.
 
 mod assemble;
+mod below;
 mod freeze;
 mod rebuild;
 mod scratch;

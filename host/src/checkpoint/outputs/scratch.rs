@@ -68,8 +68,18 @@ impl Scratch {
 
 /// Whether files can be made in a folder, which itself may still have to be made. Makes nothing.
 pub fn may_write(folder: &Path) -> io::Result<()> {
-    let there = folder.ancestors().find(|above| above.symlink_metadata().is_ok());
-    let there = there.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut there = Path::new(".");
+    for above in folder.ancestors().filter(|path| !path.as_os_str().is_empty()) {
+        match above.symlink_metadata() {
+            Ok(_) => {
+                there = above;
+                break;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Something is there, even if it is a mount that does not answer: what lies above it says nothing about it.
+            Err(error) => return Err(error),
+        }
+    }
     if !fs::metadata(there)?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }

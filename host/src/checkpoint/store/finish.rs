@@ -88,7 +88,7 @@ impl Session {
             None => None,
             Some(_) => {
                 let name = FileName::Metrics(tenure);
-                let (bytes, hash) = outputs::copy_to_volume(volume, metrics, &store.path(&name), &stage)?;
+                let (bytes, hash) = outputs::copy_to_volume(volume, split(metrics), &store.path(&name), &stage)?;
                 Some(AssembledFile { path: name.to_string(), bytes, hash })
             }
         };
@@ -160,4 +160,9 @@ impl Session {
         }
         Ok(needed)
     }
+}
+
+/// A file as the folder that it is in, and its name.
+fn split(file: &Path) -> (&Path, &Path) {
+    (file.parent().unwrap_or(Path::new("")), file.file_name().map_or(Path::new(""), Path::new))
 }

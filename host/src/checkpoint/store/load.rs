@@ -25,6 +25,9 @@ use crate::checkpoint::volume::is_no_file;
 /// An attempt in which a file could not be read for the third time passes it over.
 const READ_ATTEMPTS: usize = 3;
 
+/// Reasons beyond these are counted: whoever reads them has seen what there is to see.
+const MOST_REASONS: usize = 6;
+
 /// A folder whose files vanish between listing and opening is looked at so often before the attempt gives up.
 const LOOKS: u32 = 3;
 
@@ -130,7 +133,13 @@ fn reasons(damaged: &[Damaged], passed_over: &[String], set_aside: usize) -> Str
         .iter()
         .map(|name| format!("{name} was passed over, since earlier attempts could not read it or go on from it"));
     let aside = (set_aside > 0).then(|| format!("{set_aside} were set aside as damaged by earlier attempts"));
-    damaged.chain(killing).chain(aside).collect::<Vec<_>>().join("; ")
+    let mut all: Vec<_> = damaged.chain(killing).chain(aside).collect();
+    let more = all.len().saturating_sub(MOST_REASONS);
+    if more > 1 {
+        all.truncate(MOST_REASONS);
+        all.push(format!("and {more} more"));
+    }
+    all.join("; ")
 }
 
 /// What was found, and what was passed over on the way.
@@ -238,7 +247,8 @@ impl Session {
         }
         let Decision { mut damaged, strange, passed_over, .. } = decision;
         damaged.extend(strange);
-        Err(LoadError::NoneUsable { folder: self.store().folder(), damaged, passed_over, set_aside })
+        let folder = self.store().volume().root().join(self.store().folder());
+        Err(LoadError::NoneUsable { folder, damaged, passed_over, set_aside })
     }
 
     /// The newest checkpoint's name and what it says about itself, for a refusal that needs to know no more. Writes nothing,

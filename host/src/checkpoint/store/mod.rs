@@ -40,7 +40,7 @@ pub use session::{ClaimError, ClaimRequest, Draft, SaveError, SavePhase, Saved, 
 pub use survey::Survey;
 
 use super::names::TaskFolder;
-use super::volume::Volume;
+use super::volume::{Volume, hint_for};
 use crate::job::spec::JobName;
 
 /// Where damaged checkpoints are moved to, below the task's folder.
@@ -63,7 +63,7 @@ pub struct Store {
 pub struct StoreError {
     /// What was tried.
     pub operation: &'static str,
-    /// On what, relative to the volume.
+    /// On what; with the volume's root in front.
     pub path: PathBuf,
     /// Why it failed.
     #[source]
@@ -71,8 +71,14 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    fn at<'a>(operation: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Self + 'a {
-        move |cause| Self { operation, path: path.to_owned(), cause }
+    fn at<'a>(volume: &'a dyn Volume, operation: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Self + 'a {
+        move |cause| Self { operation, path: volume.root().join(path), cause }
+    }
+
+    /// What a person can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        hint_for(&self.cause)
     }
 }
 

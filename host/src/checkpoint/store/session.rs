@@ -164,7 +164,8 @@ impl Store {
                 next.ok_or_else(|| ClaimError::NoEpochLeft { folder: self.folder(), name: last.to_string() })?
             }
         };
-        let tenure = Tenure::begin(epoch).map_err(StoreError::at("begin an epoch in", &self.folder()))?;
+        let tenure =
+            Tenure::begin(epoch).map_err(StoreError::at(&*self.volume, "begin an epoch in", &self.folder()))?;
         let claim = Claim {
             tenure,
             lineage: lineage.unwrap_or(tenure),
@@ -352,11 +353,11 @@ impl Session {
     fn claim_above(&mut self) -> Result<Standing, StoreError> {
         let folder = self.store.folder();
         let highest = self.survey.claims.keys().map(|tenure| tenure.epoch).max().unwrap_or(self.tenure().epoch);
-        let tenure = Tenure::begin(highest.saturating_add(1)).map_err(StoreError::at("begin an epoch in", &folder))?;
+        let volume = Arc::clone(&self.store.volume);
+        let failed = |cause| StoreError::at(&*volume, "claim", &folder)(cause);
+        let tenure = Tenure::begin(highest.saturating_add(1)).map_err(failed)?;
         let claim = Claim { tenure, since_us: now_us(), ..self.claim.clone() };
-        self.store
-            .write_claim(&claim)
-            .map_err(|error| StoreError::at("claim", &folder)(io::Error::other(error.to_string())))?;
+        self.store.write_claim(&claim).map_err(|error| failed(error.cause))?;
         self.survey.claims.insert(self.claim.tenure, Some(self.claim.clone()));
         self.claim = claim;
         Ok(Standing::Reclaimed(tenure))

@@ -51,13 +51,14 @@ impl Store {
     }
 
     pub(super) fn list(&self, folder: &Path) -> Result<Option<Vec<(String, EntryKind)>>, StoreError> {
-        let entries = self.volume.list(folder).map_err(StoreError::at("list", folder))?;
+        let entries = self.volume.list(folder).map_err(StoreError::at(&*self.volume, "list", folder))?;
         Ok(entries.map(|entries| entries.into_iter().map(|entry| (entry.name, entry.kind)).collect()))
     }
 
     pub(super) fn read_claim(&self, tenure: Tenure) -> Result<Option<Claim>, StoreError> {
         let path = self.path(&FileName::Claim(tenure));
-        let claim: Option<Claim> = sealed::read(&*self.volume, &path).map_err(StoreError::at("read", &path))?;
+        let claim: Option<Claim> =
+            sealed::read(&*self.volume, &path).map_err(StoreError::at(&*self.volume, "read", &path))?;
         Ok(claim.filter(|claim| claim.tenure == tenure))
     }
 
@@ -91,7 +92,7 @@ impl Store {
             {
                 let path = self.path(name);
                 let record: Option<DoneRecord> =
-                    sealed::read(&*self.volume, &path).map_err(StoreError::at("read", &path))?;
+                    sealed::read(&*self.volume, &path).map_err(StoreError::at(&*self.volume, "read", &path))?;
                 found = record.filter(|record| record.holds(*tenure, lineage)).or(found);
             }
         }

@@ -118,18 +118,12 @@ impl VolumeError {
         if self.is_no_space() {
             return Some(self.space_hint());
         }
-        let hint = match Errno::from_io_error(&self.cause)? {
-            Errno::ROFS => "the volume is mounted read-only",
-            Errno::ACCESS | Errno::PERM => "the volume does not let this user do that; look at its owner and mode",
-            Errno::STALE | Errno::NOTCONN => "the mount is gone; another attempt may find it again",
-            Errno::NAMETOOLONG => "the filesystem does not take names this long; give a shorter --name or --run-id",
-            Errno::MFILE | Errno::NFILE => "too many files are open; raise the limit (ulimit -n)",
-            Errno::IO => "the disk, or the server behind the mount, failed; another attempt may not meet this",
-            Errno::FBIG => "the filesystem, or a limit (ulimit -f), does not allow files this large",
-            Errno::LOOP => "it is a symbolic link, and Steadfast follows none on the volume",
-            _ => return None,
-        };
-        Some(hint.to_owned())
+        // What a file is made in was there when the attempt began.
+        let makes = [Operation::MakeDirs, Operation::Create, Operation::Rename, Operation::SyncDir];
+        if makes.contains(&self.operation) && self.cause.kind() == io::ErrorKind::NotFound {
+            return Some(GONE.to_owned());
+        }
+        hint_for(&self.cause).map(str::to_owned)
     }
 
     fn space_hint(&self) -> String {
@@ -143,6 +137,41 @@ impl VolumeError {
         hint.push_str("; make room, or keep fewer checkpoints (--keep)");
         hint
     }
+}
+
+const GONE: &str =
+    "the mount is gone, or never was there; once it is back, the same command goes on from the last checkpoint";
+
+/// What a person can do about an error of the volume, whatever was tried.
+#[must_use]
+pub fn hint_for(cause: &io::Error) -> Option<&'static str> {
+    let Some(errno) = Errno::from_io_error(cause) else {
+        // Without a number it is an error of ours: that a folder is missing is one only if the volume itself is.
+        return (cause.kind() == io::ErrorKind::NotFound).then_some(GONE);
+    };
+    Some(match errno {
+        Errno::ROFS => "the volume is mounted read-only; mount it so that it can be written to",
+        Errno::ACCESS | Errno::PERM => "the volume does not let this user do that; look at its owner and mode",
+        Errno::STALE | Errno::NOTCONN | Errno::TIMEDOUT | Errno::HOSTDOWN => GONE,
+        Errno::NAMETOOLONG => "the filesystem does not take names this long; give a shorter --name or --run-id",
+        Errno::MFILE | Errno::NFILE => "too many files are open; raise the limit (ulimit -n)",
+        Errno::IO => "the disk, or the server behind the mount, failed; another attempt may not meet this",
+        Errno::FBIG => "the filesystem, or a limit (ulimit -f), does not allow files this large",
+        Errno::LOOP => "it is a symbolic link, and Steadfast follows none on the volume",
+        _ => return None,
+    })
+}
+
+/// Whether an error may be gone the next time: what a network file system or a failing disk says now and then, and not what a
+/// wrong path says.
+#[must_use]
+pub fn may_pass(cause: &io::Error) -> bool {
+    use io::ErrorKind::{
+        HostUnreachable, NetworkDown, NetworkUnreachable, NotConnected, StaleNetworkFileHandle, TimedOut,
+    };
+    let of_the_network =
+        [HostUnreachable, NetworkDown, NetworkUnreachable, NotConnected, StaleNetworkFileHandle, TimedOut];
+    of_the_network.contains(&cause.kind()) || matches!(Errno::from_io_error(cause), Some(Errno::IO | Errno::HOSTDOWN))
 }
 
 fn is_no_space(cause: &io::Error) -> bool {

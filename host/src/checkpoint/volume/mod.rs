@@ -23,7 +23,7 @@ use std::path::Path;
 
 pub use super::format::ReadAt;
 pub use disk::Disk;
-pub use error::{Operation, VolumeError};
+pub use error::{Operation, VolumeError, hint_for, may_pass};
 pub use publish::{publish, publish_new, replace};
 
 /// A folder that outlives the attempt.

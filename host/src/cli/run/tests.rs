@@ -84,7 +84,7 @@ fn nonsense_is_refused() {
         let error = resolved_with(words, &[]).unwrap_err();
         error.lines().filter(|line| !line.is_empty() && !line.starts_with("Usage")).collect::<Vec<_>>().join("\n")
     });
-    insta::assert_snapshot!(all.join("\n--\n"), @r"
+    insta::assert_snapshot!(all.join("\n--\n"), @r#"
     error: invalid value '-' for '<PLUGIN.wasm|JOB.toml>': a file or folder is needed; streams are not read (for one that is called so, say ./-)
     For more information, try '--help'.
     --
@@ -99,6 +99,7 @@ fn nonsense_is_refused() {
     For more information, try '--help'.
     --
     --config is no valid JSON: EOF while parsing a value at line 1 column 5
+    hint: quote it for the shell, with double quotes inside: '{"steps": 1000}'
     --
     error: invalid value '30' for '--every <TIME|STEPS>': it has no unit: say a time, such as 30s or 5m, or a number of steps, such as 5steps
     For more information, try '--help'.
@@ -134,7 +135,7 @@ fn nonsense_is_refused() {
     For more information, try '--help'.
     --
     cannot read the job's file `nowhere.toml`: No such file or directory (os error 2)
-    ");
+    "#);
 }
 
 fn some_options() -> impl Strategy<Value = RunOptions> {

@@ -129,6 +129,7 @@ pub(super) fn run(
     };
     steps.bar.finish();
     let Steps { saver, running, .. } = steps;
+    say_dropped(running.guest.as_ref());
     {
         let mut record = journal.record();
         record.next_step = record.next_step.max(running.next_step);
@@ -267,6 +268,13 @@ impl Steps<'_> {
                 in_words(room)
             );
         }
+    }
+}
+
+/// How many metrics of a guest that ends were dropped for their names.
+fn say_dropped(guest: Option<&Guest>) {
+    if let Some(dropped @ 1..) = guest.map(Guest::dropped_metrics) {
+        tracing::warn!(dropped, "Metrics dropped because of their names, in this attempt: {dropped}");
     }
 }
 

@@ -22,7 +22,7 @@ use crate::checkpoint::store::Call;
 use crate::job::RunError;
 use crate::job::begin::{fingerprint, settings};
 use crate::job::error::{call_name, in_words};
-use crate::plugin::{CallError, Interruption, Plugin, PluginError, Snapshot};
+use crate::plugin::{CallError, Guest, Interruption, Plugin, PluginError, Snapshot};
 
 /// Without a limit of its own a step on probation has to end within this, or within so many times what steps usually take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,7 +92,11 @@ impl Steps<'_> {
 
     fn restore_into(&mut self, new: &Plugin, state: &Arc<Snapshot>) -> Result<(), Unfit> {
         let running = &mut self.running;
-        let random = running.guest.take().map(|old| old.random_position()).unwrap_or_default();
+        let old = running.guest.take();
+        super::say_dropped(old.as_ref());
+        let random = old.as_ref().map(Guest::random_position).unwrap_or_default();
+        // Its memory is given back before the new one asks for its own.
+        drop(old);
         running.plugin = new.clone();
         self.context.watch.guest(new.interrupter());
         self.context.watch.patience(Some(self.patience()));

@@ -32,11 +32,11 @@ fn files_that_are_no_components_are_named() {
     "#);
     insta::assert_snapshot!(refusal(b"#!/bin/sh\n"), @r#"
     `x.wasm` is not a plugin: not WebAssembly
-    hint: a plugin is a WebAssembly component, a file that usually ends in .wasm
+    hint: a plugin is a WebAssembly component, a file that usually ends in .wasm; in Rust, `cargo build --release --target wasm32-wasip2` makes one
     "#);
     insta::assert_snapshot!(refusal(b"PK\x03\x04...."), @r#"
     `x.wasm` is not a plugin: a compressed file
-    hint: a plugin is a WebAssembly component, a file that usually ends in .wasm
+    hint: a plugin is a WebAssembly component, a file that usually ends in .wasm; in Rust, `cargo build --release --target wasm32-wasip2` makes one
     "#);
     insta::assert_snapshot!(refusal(b"\0asm\x0d\0\x01\0\xff\xff"), @r#"
     `x.wasm` is not a plugin: a WebAssembly component that is not valid: malformed section id (at byte 8)

@@ -118,6 +118,23 @@ fn tables_count_as_memory() {
 }
 
 #[test]
+fn an_impossible_wish_gives_nothing_back() {
+    // After each growth of its memory, more elements than there are numbers for, in a table of 64 bits.
+    let text = Text {
+        functions: "(table $wide i64 1 funcref)",
+        step: "
+        (if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable))
+        (drop (table.grow $wide (ref.null func) (i64.const -1)))
+        (call $more (i64.const 1))",
+        ..Text::default()
+    };
+    let plugin = plugin(&text);
+    let mut guest = plugin.instantiate(GuestSettings { memory_limit: 8 << 20, ..settings(Recorder::new()) }).unwrap();
+    let error = (0..9).find_map(|_| guest.step().err()).unwrap();
+    assert!(matches!(error, CallError::MemoryLimit { .. }), "{error}");
+}
+
+#[test]
 fn a_refusal_that_the_guest_survives_is_no_error() {
     let step = "(drop (memory.grow (i32.const 32768))) (call $more (i64.const 1))";
     let (mut guest, _, _) = guest(&Text::stepping(step));

@@ -1,6 +1,6 @@
 //! Tries all doors, in one step. Done says `held` if none was open; else it is invalid, and lists those that were.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::{env, process};
@@ -36,6 +36,21 @@ fn doors() -> Vec<(&'static str, bool)> {
         ("the way up from /input", fs::read_dir("/input/..").is_ok()),
         ("a link out of /output", through_link("/etc", "passwd")),
         ("a relative link out of /output", through_link("../../../../../../../../etc", "passwd")),
+        (
+            "a link in /input to elsewhere",
+            fs::read("/input/link-out").is_ok() || fs::read_dir("/input/folder-out").is_ok(),
+        ),
+        ("a hard link to what is outside", linked("/output/../../../etc/passwd") || linked("/etc/passwd")),
+        ("a hard link through a link", linked("/output/link-4/passwd")),
+        ("a hard link to a link", linked("/output/link-4") && fs::read_dir("/output/hard").is_ok()),
+        ("a hard link into /input", linked("/input/file")),
+        ("appending to /input", OpenOptions::new().append(true).open("/input/file").is_ok()),
+        ("cutting /input", OpenOptions::new().write(true).truncate(true).open("/input/file").is_ok()),
+        ("removing from /input", fs::remove_file("/input/file").is_ok()),
+        ("moving /input/file to /output", fs::rename("/input/file", "/output/moved").is_ok()),
+        ("a link made in /input", made_link("/etc", "/input/made-link")),
+        ("creating through a link", File::create("/output/link-4/steadfast-was-here").is_ok()),
+        ("removing through a link", fs::remove_file("/input/folder-out/secret").is_ok()),
         ("writing to /input", File::create("/input/written").is_ok()),
         ("a folder in /input", fs::create_dir("/input/made").is_ok()),
         ("moving /output/file to /input", moves_out()),
@@ -54,6 +69,17 @@ fn doors() -> Vec<(&'static str, bool)> {
 fn through_link(target: &str, file: &str) -> bool {
     let link = Path::new("/output").join(format!("link-{}", target.len()));
     fs::soft_link(target, &link).is_ok() && fs::read(link.join(file)).is_ok()
+}
+
+/// Whether the file can be had under another name, in a folder that may be written to.
+fn linked(path: &str) -> bool {
+    let _ = fs::remove_file("/output/hard");
+    fs::hard_link(path, "/output/hard").is_ok()
+}
+
+#[expect(deprecated, reason = "the only stable way to make a symbolic link on WASI")]
+fn made_link(target: &str, link: &str) -> bool {
+    fs::soft_link(target, link).is_ok()
 }
 
 fn moves_out() -> bool {

@@ -16,13 +16,16 @@ struct Config {
     width: usize,
     /// Metrics in each step, each of another name.
     metrics: u64,
+    /// Names of further metrics, as they are; and one of so many bytes, if any.
+    names: Vec<String>,
+    long_name: usize,
     /// Once a step: bytes that are no text, control characters, a line without an end, values that are no numbers.
     strange: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { steps: 20, lines: 1000, width: 80, metrics: 100, strange: false }
+        Self { steps: 20, lines: 1000, width: 80, metrics: 100, names: Vec::new(), long_name: 0, strange: false }
     }
 }
 
@@ -48,6 +51,10 @@ impl Plugin for Flooding {
         }
         for number in 0..self.config.metrics {
             metric(&format!("metric-{number}"), self.step as f64);
+        }
+        self.config.names.iter().for_each(|name| metric(name, 1.0));
+        if self.config.long_name > 0 {
+            metric(&"n".repeat(self.config.long_name), 1.0);
         }
         if self.config.strange {
             strange()?;

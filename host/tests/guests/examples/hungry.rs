@@ -1,4 +1,5 @@
-//! Wants so much memory at once, or in pieces until there is no more: `{"at": 3, "mebibytes": 512, "pieces": 1}`.
+//! Wants so much memory at once, or in pieces until there is no more: `{"at": 3, "mebibytes": 512, "pieces": 1}`. With
+//! `pages` it asks for so many pages of 64 KiB itself, since no allocator asks for 4 GiB.
 
 use serde::Deserialize;
 use steadfast_guest::{Result, plugin};
@@ -10,6 +11,8 @@ struct Hungry {
     mebibytes: usize,
     #[serde(default = "one")]
     pieces: usize,
+    #[serde(default)]
+    pages: usize,
 }
 
 fn much() -> usize {
@@ -24,6 +27,9 @@ impl Trouble for Hungry {
     type Options = Self;
 
     fn strike(options: &Self) -> Result<()> {
+        if options.pages > 0 && core::arch::wasm32::memory_grow::<0>(options.pages) == usize::MAX {
+            std::process::abort();
+        }
         let piece = (options.mebibytes << 20) / options.pieces.max(1);
         let taken: Vec<_> = (0..options.pieces).map(|number| vec![number as u8 | 1; piece]).collect();
         std::hint::black_box(taken);

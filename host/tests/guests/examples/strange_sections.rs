@@ -1,6 +1,9 @@
 //! Writes the sections that its configuration names, in turn and in pieces, whether the contract allows them or not.
 //!
-//! With names that are allowed (1 to 255 bytes) it is right: `restore` checks that all came back, whole and in order.
+//! With names that are allowed (1 to 255 bytes) it is right: `restore` checks that all came back, whole and in order. A name that
+//! is given twice is one section, written to twice as often.
+
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use steadfast_guest::{Error, Job, Outcome, Plugin, Reader, Result, Writer, plugin};
@@ -62,11 +65,16 @@ impl Plugin for Sections {
     fn restore(_job: &Job, config: Config, from: &Reader<'_>) -> Result<Self> {
         let step: u64 = from.decode("step")?;
         let names = config.all();
+        let mut times = HashMap::new();
+        names.iter().for_each(|name| *times.entry(name).or_insert(0) += 1);
+        let mut seen = HashSet::new();
+        let wanted: Vec<_> = names.iter().filter(|name| seen.insert(*name)).collect();
         let have = from.sections();
-        if have.first().map(String::as_str) != Some("step") || have[1..] != names {
-            return Err(Error::invalid(format!("other sections came back, or in another order: {have:?}")));
+        if have.first().map(String::as_str) != Some("step") || !have[1..].iter().eq(wanted) {
+            return Err(Error::invalid(format!("{} sections came back, others or in another order", have.len())));
         }
-        if let Some(name) = names.iter().find(|name| from.bytes(name) != Ok(step.to_le_bytes().repeat(config.pieces))) {
+        let bytes = |name: &String| step.to_le_bytes().repeat(config.pieces * times[name]);
+        if let Some(name) = names.iter().find(|name| from.bytes(name) != Ok(bytes(name))) {
             return Err(Error::invalid(format!("section `{name}` came back with other bytes")));
         }
         Ok(Self { step, config })

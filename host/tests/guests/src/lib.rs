@@ -8,10 +8,10 @@
 //! |---|---|
 //! | `forgets_generator` `applies_twice` `forgets_cursor` `buffers_output` `snapshot_changes` | wrong after a resume: the rehearsal must say so |
 //! | `unrepeatable` | differs between two undisturbed runs, which is another thing |
-//! | `stochastic` `outputs` `every_byte` `strange_sections` `reports` | right, and hard on the host: must come out equal |
+//! | `stochastic` `outputs` `every_byte` `strange_sections` `keeps_nothing` `reports` | right, and hard on the host: must come out equal |
 //! | `big_state` `sleeps` `floods` `idles` | right, and large, slow, loud or empty |
 //! | `traps` `endless` `hungry` `exits` `refuses` | one [`Trouble`] at a chosen place and step |
-//! | `escapes` | tries all doors |
+//! | `escapes` `races` | try all doors; one of them while others swap it |
 //! | `writes_version` `reads_version` `refuses_version` | state of version 1; version 2 that migrates it; version 2 that does not |
 //! | `wants_more` `command` | components that are no plugins |
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use steadfast::supervise::marks::{Listener, Mark, Waiting};
 
-use super::{Phase, cache};
+use super::{Phase, Place, cache, stable};
 
 /// Far beyond what anything here takes; an attempt that is silent for so long is killed, and its test fails.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -30,13 +31,22 @@ pub(crate) struct Run {
     variables: Vec<(String, OsString)>,
     folder: PathBuf,
     deaf: bool,
+    unread: bool,
+    user: Option<User>,
+}
+
+/// Another user that a program runs as.
+#[derive(Clone)]
+struct User {
+    id: u32,
+    program: PathBuf,
 }
 
 impl Run {
     /// Logs and sockets go to `folder`, in which the program also runs.
     pub(super) fn new(folder: &Path) -> Self {
         let variables = vec![("STEADFAST_CACHE".to_owned(), cache().into())];
-        Self { arguments: Vec::new(), variables, folder: folder.to_owned(), deaf: false }
+        Self { arguments: Vec::new(), variables, folder: folder.to_owned(), deaf: false, unread: false, user: None }
     }
 
     pub(crate) fn arg(mut self, argument: impl Into<OsString>) -> Self {
@@ -79,6 +89,18 @@ impl Run {
         self
     }
 
+    /// Its standard output is a pipe from which nobody reads.
+    pub(crate) fn unread(mut self) -> Self {
+        self.unread = true;
+        self
+    }
+
+    /// As another user, from a copy of the program that this user can reach. No marks: the socket is not this user's.
+    pub(crate) fn for_user(mut self, id: u32, program: PathBuf) -> Self {
+        self.user = Some(User { id, program });
+        self
+    }
+
     /// Starts it, to be followed mark by mark.
     #[track_caller]
     pub(crate) fn start(&self) -> Attempt {
@@ -87,7 +109,13 @@ impl Run {
         let (send, events) = channel();
         let socket = log.with_extension("socket");
         let listener = Listener::bind(&socket, send.clone(), Event::Marked).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        let mut command = match &self.user {
+            Some(user) => Command::new(&user.program),
+            None => Command::new(env!("CARGO_BIN_EXE_steadfast")),
+        };
+        if let Some(User { id, .. }) = self.user {
+            command.uid(id).gid(id);
+        }
         for (name, _) in std::env::vars_os() {
             if FOREIGN.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
                 command.env_remove(name);
@@ -103,9 +131,14 @@ impl Run {
             File::options().append(true).open(path).unwrap()
         };
         command.stdout(stream("out")).stderr(stream("err"));
+        let unread = self.unread.then(|| {
+            let (reader, writer) = std::io::pipe().unwrap();
+            command.stdout(writer);
+            reader
+        });
         let child = command.spawn().unwrap();
         watch(Pid::from_child(&child), send);
-        Attempt { child, events, waiting: None, ended: None, marks: Vec::new(), log, _listener: listener }
+        Attempt { child, events, waiting: None, ended: None, marks: Vec::new(), log, unread, _listener: listener }
     }
 
     /// Runs it to its end.
@@ -180,6 +213,7 @@ pub(crate) struct Attempt {
     ended: Option<()>,
     marks: Vec<(Phase, u64)>,
     log: PathBuf,
+    unread: Option<std::io::PipeReader>,
     _listener: Listener,
 }
 
@@ -278,6 +312,23 @@ impl Attempt {
         }
     }
 
+    /// Lets it go on at every mark until the pipe that nobody reads from is full, or nearly so: what is written next waits for a
+    /// reader.
+    #[track_caller]
+    pub(crate) fn go_on_until_unread(&mut self) {
+        const NEARLY: u64 = 60_000;
+        self.go();
+        let deadline = Instant::now() + LIMIT;
+        let pipe = self.unread.as_ref().unwrap();
+        while rustix::io::ioctl_fionread(pipe).unwrap() < NEARLY {
+            if let Ok(Event::Marked(_, waiting)) = self.events.try_recv() {
+                waiting.go();
+            }
+            assert!(Instant::now() < deadline, "it never said enough: {}", self.said());
+            std::thread::park_timeout(LOOK);
+        }
+    }
+
     fn all_said(&self) -> String {
         let out = fs::read(self.log.with_extension("out")).unwrap();
         self.said() + &String::from_utf8_lossy(&out)
@@ -345,6 +396,20 @@ impl Ended {
     pub(crate) fn never_says(self, text: &str) -> Self {
         assert!(!self.stderr.contains(text), "`{text}` in\n{}", self.stderr);
         self
+    }
+
+    /// Its last words, as a user reads them: from the error on.
+    #[track_caller]
+    pub(crate) fn refusal(&self, place: &Place) -> String {
+        let from = self.stderr.rfind("\nsteadfast: ").map(|at| at + 1);
+        let from = from.or_else(|| self.stderr.starts_with("steadfast: ").then_some(0));
+        stable(place, &self.stderr[from.unwrap_or_else(|| panic!("no refusal in\n{}", self.stderr))..])
+    }
+
+    /// Its lines in which one of these stands, as a user reads them.
+    pub(crate) fn lines(&self, place: &Place, wanted: &[&str]) -> String {
+        let lines = self.stderr.lines().filter(|line| wanted.iter().any(|text| line.contains(text)));
+        stable(place, &lines.map(|line| line.to_owned() + "\n").collect::<String>())
     }
 
     /// The step from which it went on; none from step 0.

@@ -2,14 +2,18 @@
 
 mod attempt;
 mod finished;
+mod mount;
 mod place;
+mod words;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use attempt::Run;
+pub(crate) use attempt::{Ended, Run};
 pub(crate) use finished::Finished;
+pub(crate) use mount::Mount;
 pub(crate) use place::{Place, metadata_of, state_of};
 pub(crate) use steadfast::job::marks::Phase;
+pub(crate) use words::{stable, without_sizes};
 
 /// A guest or example plugin by its name.
 pub(crate) fn component(name: &str) -> PathBuf {
