@@ -38,6 +38,38 @@ pub fn restore<P: Plugin>(slot: &Slot<P>, job: &Job, json: &str, from: &wit_stat
     Ok(())
 }
 
+/// Whether a plugin reads what it writes.
+#[must_use]
+pub const fn reads_its_own<P: Plugin>() -> bool {
+    let mut index = 0;
+    while index < P::READS.len() {
+        if P::READS[index] == P::STATE_VERSION {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+/// How many bytes [`state_versions`] has.
+#[must_use]
+pub const fn state_versions_len<P: Plugin>() -> usize {
+    4 * (1 + P::READS.len())
+}
+
+/// The section `steadfast:state-versions`: the version that is written, then those that are read, four bytes each.
+#[must_use]
+pub const fn state_versions<P: Plugin, const LEN: usize>() -> [u8; LEN] {
+    let mut section = [0; LEN];
+    let mut at = 0;
+    while at < LEN {
+        let version = if at < 4 { P::STATE_VERSION } else { P::READS[at / 4 - 1] };
+        section[at] = version.to_le_bytes()[at % 4];
+        at += 1;
+    }
+    section
+}
+
 /// Only a host that breaks the contract gets to see this one.
 fn not_started() -> Error {
     Error::invalid("called before `start` or `restore`")

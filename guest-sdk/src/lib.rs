@@ -48,8 +48,58 @@
 //! [`Plugin::resumed`]. Statics are not part of the state, and neither is anything in a `thread_local!`.
 //!
 //! State is encoded with postcard: small and fast, but it says nothing about itself. `#[serde(flatten)]`,
-//! `#[serde(untagged)]` and `#[serde(skip_serializing_if)]` don't work in it. A changed struct needs a new
-//! [`Plugin::STATE_VERSION`] and, if old checkpoints shall go on, [`Plugin::migrate`].
+//! `#[serde(untagged)]` and `#[serde(skip_serializing_if)]` don't work in it.
+//!
+//! # When the struct changes
+//!
+//! A changed struct needs a new [`Plugin::STATE_VERSION`]. If checkpoints of before shall go on, keep the struct of that time in a
+//! module named after its version, list the version in [`Plugin::READS`], and convert in [`Plugin::migrate`]:
+//!
+//! ```
+//! # use serde::{Deserialize, Serialize};
+//! # use steadfast_guest::{Error, Job, NoConfig, Outcome, Plugin, Result, decode, plugin};
+//! mod version_1 {
+//!     /// The struct as it was; never changed again.
+//!     #[derive(serde::Deserialize)]
+//!     pub(super) struct Counter {
+//!         pub(super) count: u32,
+//!     }
+//! }
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Counter {
+//!     count: u64,
+//!     stride: u64,
+//! }
+//!
+//! impl Plugin for Counter {
+//!     type Config = NoConfig;
+//!     const STATE_VERSION: u32 = 2;
+//!     const READS: &'static [u32] = &[1, 2];
+//!
+//!     fn migrate(version: u32, bytes: &[u8]) -> Result<Self> {
+//!         match version {
+//!             // What is new gets the value with which the old program's steps go on unchanged.
+//!             1 => decode::<version_1::Counter>(bytes).map(|old| Self { count: old.count.into(), stride: 1 }),
+//!             other => Err(Error::incompatible_state(format!("the saved state is of version {other}"))),
+//!         }
+//!     }
+//! #   fn start(_job: &Job, _config: NoConfig) -> Result<Self> {
+//! #       Ok(Self { count: 0, stride: 1 })
+//! #   }
+//! #   fn step(&mut self) -> Result<Outcome> {
+//! #       self.count += self.stride;
+//! #       Ok(if self.count < 5 { Outcome::progress(self.count, 5) } else { Outcome::done("five") })
+//! #   }
+//! }
+//!
+//! plugin!(Counter);
+//! # steadfast_guest::testing::assert_resumes::<Counter>("{}");
+//! ```
+//!
+//! `plugin!` writes both constants into the component, so that `steadfast plugin inspect` tells which states it goes on from before
+//! anything is run, and `steadfast plugin try` runs it against a checkpoint that is there. Keep a state of each version as a file,
+//! and a test that migrates it: the old program is not there any more to make one.
 //!
 //! # What the standard library gives
 //!
@@ -102,6 +152,10 @@ pub trait Plugin: Serialize + DeserializeOwned + 'static {
     /// The version of the state's layout. Raise it with every change that makes old state unreadable.
     const STATE_VERSION: u32 = 1;
 
+    /// The state versions that [`Plugin::restore`] can read, this one included: the others are what [`Plugin::migrate`] handles.
+    /// A version that is not among them is refused, and the checkpoints stay as they are.
+    const READS: &'static [u32] = &[Self::STATE_VERSION];
+
     /// Begins at step 0.
     fn start(job: &Job, config: Self::Config) -> Result<Self>;
 
@@ -114,12 +168,9 @@ pub trait Plugin: Serialize + DeserializeOwned + 'static {
     }
 
     /// Makes today's state of one that an older version of this plugin saved: match the version, [`decode`] the struct of
-    /// that time, convert it. By default every other version is refused, and the checkpoints stay as they are.
+    /// that time, convert it. Called for the versions in [`Plugin::READS`] but the present one; by default all are refused.
     fn migrate(version: u32, _bytes: &[u8]) -> Result<Self> {
-        Err(Error::incompatible_state(format!(
-            "the saved state is of version {version}; this plugin reads version {}",
-            Self::STATE_VERSION
-        )))
+        Err(unreadable(version, &[Self::STATE_VERSION]))
     }
 
     /// Writes all that [`Plugin::restore`] needs. Override both for sections of your own.
@@ -129,15 +180,25 @@ pub trait Plugin: Serialize + DeserializeOwned + 'static {
 
     /// Goes on from a snapshot. The version and the sections are checked by whoever overrides this.
     fn restore(job: &Job, config: Self::Config, from: &Reader<'_>) -> Result<Self> {
+        let version = from.version();
+        if !Self::READS.contains(&version) {
+            return Err(unreadable(version, Self::READS));
+        }
         let bytes = from.bytes(STATE_SECTION)?;
-        let mut plugin: Self = match from.version() {
-            version if version == Self::STATE_VERSION => decode(&bytes)?,
-            version => Self::migrate(version, &bytes)?,
-        };
+        let mut plugin: Self =
+            if version == Self::STATE_VERSION { decode(&bytes)? } else { Self::migrate(version, &bytes)? };
         drop(bytes);
         plugin.resumed(job, config)?;
         Ok(plugin)
     }
+}
+
+fn unreadable(version: u32, reads: &[u32]) -> Error {
+    let reads = match reads {
+        [one] => format!("version {one}"),
+        many => format!("versions {}", many.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    Error::incompatible_state(format!("the saved state is of version {version}; this plugin reads {reads}"))
 }
 
 /// The path of a file in the job's input folder, which is `/input`; in tests, the folder given to
@@ -168,6 +229,19 @@ macro_rules! plugin {
             // Natively, this is all: a clear error where `Plugin` is not implemented.
             const fn implements_plugin<P: $crate::Plugin>() {}
             implements_plugin::<$plugin>();
+            assert!(
+                $crate::export::reads_its_own::<$plugin>(),
+                "READS has to contain STATE_VERSION: a plugin goes on from what it saved itself"
+            );
+        };
+
+        // For whoever wants to know without running it: see `steadfast.wit`.
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            #[used]
+            #[unsafe(link_section = "steadfast:state-versions")]
+            static STATE_VERSIONS: [u8; $crate::export::state_versions_len::<$plugin>()] =
+                $crate::export::state_versions::<$plugin, { $crate::export::state_versions_len::<$plugin>() }>();
         };
 
         #[cfg(target_family = "wasm")]

@@ -79,6 +79,7 @@ struct CountdownTwo {
 impl Plugin for CountdownTwo {
     type Config = Config;
     const STATE_VERSION: u32 = 2;
+    const READS: &'static [u32] = &[1, 2];
 
     fn start(_job: &Job, config: Config) -> Result<Self> {
         Ok(Self { done: 0, left: config.steps })
@@ -103,6 +104,23 @@ fn state_of_an_older_version_is_migrated() {
     let mut new = Harness::<CountdownTwo>::start(r#"{"steps": 3}"#).unwrap();
     new.restore(&old.snapshot().unwrap()).unwrap();
     assert_eq!((new.plugin.done, new.plugin.left), (1, 2));
+}
+
+#[test]
+fn a_version_that_a_plugin_does_not_say_it_reads_is_refused_before_it_is_asked() {
+    let mut new = Harness::<CountdownTwo>::start(r#"{"steps": 3}"#).unwrap();
+    let state = Snapshot { version: 3, sections: vec![] };
+    let message = "the saved state is of version 3; this plugin reads versions 1, 2";
+    assert_eq!(new.restore(&state).err().unwrap(), Error::IncompatibleState(message.to_owned()));
+}
+
+#[test]
+fn the_versions_stand_in_the_component_as_the_contract_says() {
+    use steadfast_guest::export::{reads_its_own, state_versions, state_versions_len};
+    assert_eq!(state_versions_len::<CountdownTwo>(), 12);
+    assert_eq!(state_versions::<CountdownTwo, 12>(), [2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0]);
+    assert_eq!(state_versions::<Countdown, 8>(), [1, 0, 0, 0, 1, 0, 0, 0]);
+    assert!(reads_its_own::<CountdownTwo>());
 }
 
 #[test]

@@ -75,6 +75,7 @@ fn for_people(path: &Path, found: &Inspection) -> String {
     if found.kind == FileKind::Component {
         rows.push(("exports", interfaces(&found.exports)));
         rows.push(("imports", interfaces(&found.imports)));
+        rows.push(("state", state_versions(found)));
         rows.push(("memory", found.memories.iter().map(memory).collect::<Vec<_>>().join("\n")));
     }
     let mut text = crate::report::render_block(&rows);
@@ -97,6 +98,14 @@ fn memory(fact: &MemoryFact) -> String {
     format!("{} at first, {most}", print::size(fact.initial))
 }
 
+fn state_versions(found: &Inspection) -> String {
+    match (&found.state_versions, &found.state_versions_unclear) {
+        (Some(versions), _) => versions.to_string(),
+        (None, Some(why)) => format!("says nothing that can be understood: {why}"),
+        (None, None) => "does not say which versions it writes and reads".to_owned(),
+    }
+}
+
 fn as_json(found: &Inspection) -> serde_json::Value {
     let interfaces = |all: &[Interface]| -> Vec<_> {
         all.iter().map(|one| json!({"name": one.name, "functions": one.functions})).collect()
@@ -104,9 +113,11 @@ fn as_json(found: &Inspection) -> serde_json::Value {
     let memories: Vec<_> =
         found.memories.iter().map(|fact| json!({"initial": fact.initial, "maximum": fact.maximum})).collect();
     let problems: Vec<_> = found.problems.iter().map(|one| json!({"what": one.what, "hint": one.hint})).collect();
+    let versions = found.state_versions.as_ref().map(|all| json!({"writes": all.writes, "reads": all.reads}));
     json!({
         "kind": found.kind.to_string(), "is_plugin": is_plugin(found), "bytes": found.bytes, "digest": found.digest,
         "exports": interfaces(&found.exports), "imports": interfaces(&found.imports), "memories": memories,
-        "core_modules": found.core_modules, "problems": problems,
+        "core_modules": found.core_modules, "problems": problems, "state_versions": versions,
+        "state_versions_unclear": found.state_versions_unclear,
     })
 }

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use wasmparser::component_types::ComponentEntityType;
 use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 
+use super::versions::{self, StateVersions};
 use super::world::{self, Problem};
 
 /// What a file turned out to be.
@@ -106,6 +107,10 @@ pub struct Inspection {
     pub memories: Vec<MemoryFact>,
     /// How many core modules are in it.
     pub core_modules: usize,
+    /// Which state it writes and reads, if it says so in a way that can be understood.
+    pub state_versions: Option<StateVersions>,
+    /// What is wrong with what it says about that. No problem: `restore` decides, as it does for a plugin that says nothing.
+    pub state_versions_unclear: Option<String>,
     /// Why it is no plugin, and how to make it one; empty if it is one.
     pub problems: Vec<Problem>,
 }
@@ -120,6 +125,8 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
         imports: Vec::new(),
         memories: Vec::new(),
         core_modules: 0,
+        state_versions: None,
+        state_versions_unclear: None,
         problems: Vec::new(),
     };
     if inspection.kind == FileKind::Component
@@ -196,6 +203,7 @@ fn fill(inspection: &mut Inspection, bytes: &[u8]) -> wasmparser::Result<()> {
         _ => Vec::new(),
     };
     let mut depth = 0_usize;
+    let mut said = Vec::new();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload? {
             Payload::Version { encoding, .. } => {
@@ -217,6 +225,7 @@ fn fill(inspection: &mut Inspection, bytes: &[u8]) -> wasmparser::Result<()> {
                     inspection.exports.push(Interface { name: name.to_owned(), functions });
                 }
             }
+            Payload::CustomSection(section) if section.name() == versions::SECTION => said.push(section.data()),
             Payload::MemorySection(section) => {
                 for memory in section {
                     let memory = memory?;
@@ -229,6 +238,10 @@ fn fill(inspection: &mut Inspection, bytes: &[u8]) -> wasmparser::Result<()> {
             }
             _ => {}
         }
+    }
+    match versions::understand(&said) {
+        Ok(found) => inspection.state_versions = found,
+        Err(why) => inspection.state_versions_unclear = Some(why),
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use wasmtime::component::Component;
 use super::bindings::PluginPre;
 use super::engine::{GuestState, Runtime};
 use super::inspect::{self, FileKind, Inspection};
+use super::versions::StateVersions;
 use super::{Guest, GuestSettings, Interrupter, PluginError, world};
 
 /// Larger than any plugin that compiles in reasonable time; keeps a wrong path from filling the memory.
@@ -57,6 +58,12 @@ impl Plugin {
     /// What it exports and imports. Computed when first asked for.
     pub fn facts(&self) -> &Inspection {
         self.0.facts.get_or_init(|| inspect::inspect(&self.0.bytes))
+    }
+
+    /// Which state it writes and reads, if it says so. Computed, with all facts, when first asked for.
+    #[must_use]
+    pub fn state_versions(&self) -> Option<&StateVersions> {
+        self.facts().state_versions.as_ref()
     }
 
     /// Whether the compiled code was found in the cache.

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `engine` | the wasmtime engine's settings and the linker: all that a guest can import |
 //! | `load` | a file's bytes, its digest, the compiled component ([`Plugin`]) |
-//! | `inspect`, `world` | what a file is, and what it lacks to be a plugin |
+//! | `inspect`, `world`, `versions` | what a file is, what it lacks to be a plugin, and which state it says that it reads |
 //! | `cache`, `precompiled_unsafe` | compiled code kept between attempts, outside the volume |
 //! | `guest` | one running guest and its typed calls; a trap ends it for good |
 //! | `failure` | what a failed call means, in words for people |
@@ -38,6 +38,7 @@ mod stdio;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod versions;
 mod wasi;
 mod world;
 
@@ -54,6 +55,7 @@ pub use interrupt::{Interrupter, Interruption};
 pub use load::{Plugin, read};
 pub use random::{RandomPosition, StreamPosition};
 pub use state::{Snapshot, StateSection};
+pub use versions::StateVersions;
 pub use world::{Problem, WIT_VERSION};
 
 /// What a guest gets for its lifetime.

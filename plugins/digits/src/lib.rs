@@ -8,9 +8,11 @@
 
 mod data;
 mod network;
+mod schedule;
 #[cfg(test)]
 mod tests;
 mod vector;
+mod version_1;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -18,10 +20,11 @@ use std::io::Write;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
-use steadfast_guest::{Error, Job, Outcome, Plugin, Result, input, metric, output, plugin};
+use steadfast_guest::{Error, Job, Outcome, Plugin, Result, decode, input, metric, output, plugin};
 
 use data::Data;
 use network::{Adam, Network};
+use schedule::Schedule;
 
 const INPUT: &str = "digits.csv.gz";
 const METRICS: &str = "metrics.csv";
@@ -35,11 +38,12 @@ pub struct Config {
     batch_size: usize,
     learning_rate: f32,
     hidden_units: usize,
+    schedule: Schedule,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { epochs: 20, batch_size: 32, learning_rate: 0.005, hidden_units: 64 }
+        Self { epochs: 20, batch_size: 32, learning_rate: 0.005, hidden_units: 64, schedule: Schedule::Constant }
     }
 }
 
@@ -53,7 +57,7 @@ impl Config {
         ];
         match sane.iter().find(|(_, holds, _)| !holds) {
             Some((field, _, bounds)) => Err(Error::invalid(format!("configuration, at `{field}`: must be {bounds}"))),
-            None => Ok(self),
+            None => self.schedule.check(self.learning_rate).map(|()| self),
         }
     }
 }
@@ -79,6 +83,16 @@ pub struct Digits {
 
 impl Plugin for Digits {
     type Config = Config;
+    // 2: the configuration, which is part of the state, has a schedule.
+    const STATE_VERSION: u32 = 2;
+    const READS: &'static [u32] = &[1, 2];
+
+    fn migrate(version: u32, bytes: &[u8]) -> Result<Self> {
+        match version {
+            1 => decode::<version_1::Digits>(bytes).map(Self::from),
+            other => Err(Error::incompatible_state(format!("state of version {other} is none of this plugin's"))),
+        }
+    }
 
     fn start(job: &Job, config: Config) -> Result<Self> {
         let config = config.checked()?;
@@ -114,7 +128,8 @@ impl Plugin for Digits {
         let end = self.order.len().min(self.cursor + self.config.batch_size);
         let batch: Vec<_> = self.order[self.cursor..end].iter().map(|&row| &self.data.training[row as usize]).collect();
         let (loss, gradient) = self.network.loss_and_gradient(&batch);
-        self.optimizer.update(&mut self.network, &gradient, self.config.learning_rate);
+        let learning_rate = self.learning_rate();
+        self.optimizer.update(&mut self.network, &gradient, learning_rate);
         metric("loss", loss / batch.len() as f64);
         self.loss += loss;
         self.cursor = end;
@@ -127,13 +142,25 @@ impl Plugin for Digits {
             }
             self.shuffle();
         }
-        let steps_an_epoch = self.order.len().div_ceil(self.config.batch_size) as u64;
-        let done = u64::from(self.epoch) * steps_an_epoch + self.cursor.div_ceil(self.config.batch_size) as u64;
-        Ok(Outcome::progress(done, u64::from(self.config.epochs) * steps_an_epoch))
+        let (done, total) = self.progress();
+        Ok(Outcome::progress(done, total))
     }
 }
 
 impl Digits {
+    /// Steps done, and steps in all.
+    fn progress(&self) -> (u64, u64) {
+        let steps_an_epoch = self.order.len().div_ceil(self.config.batch_size) as u64;
+        let done = u64::from(self.epoch) * steps_an_epoch + self.cursor.div_ceil(self.config.batch_size) as u64;
+        (done, u64::from(self.config.epochs) * steps_an_epoch)
+    }
+
+    /// Of the step that comes next: a function of the place alone, so that a resume changes nothing.
+    fn learning_rate(&self) -> f32 {
+        let (done, total) = self.progress();
+        self.config.schedule.rate(self.config.learning_rate, self.epoch, done as f64 / total as f64)
+    }
+
     /// Fisher and Yates, written out so that the order depends on nothing but the generator.
     fn shuffle(&mut self) {
         for last in (1..self.order.len()).rev() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use steadfast_guest::testing::{Harness, assert_resumes, set_folders};
+use steadfast_guest::testing::{Harness, Snapshot, assert_resumes, set_folders};
 use tempfile::TempDir;
 
 use super::*;
@@ -44,6 +44,76 @@ fn it_learns_to_read() {
 fn it_is_the_same_when_resumed_before_every_step() {
     let _output = folders();
     assert_resumes::<Digits>(r#"{"epochs": 2}"#);
+}
+
+#[test]
+fn schedules_resume_too_and_change_what_is_learned() {
+    let _output = folders();
+    let after = |schedule: &str| {
+        let config = format!(r#"{{"epochs": 2, "hidden_units": 8, "schedule": {schedule}}}"#);
+        assert_resumes::<Digits>(&config);
+        let mut run = Harness::<Digits>::start(&config).unwrap();
+        run.run().unwrap();
+        run.plugin.network.flat()
+    };
+    let constant = after(r#""constant""#);
+    assert!(constant != after(r#"{"cosine": {"floor": 0.0}}"#));
+    assert!(constant != after(r#"{"step": {"every_epochs": 1, "factor": 0.5}}"#));
+    assert!(constant == after(r#"{"step": {"every_epochs": 1, "factor": 1}}"#));
+}
+
+#[test]
+fn a_schedule_is_a_function_of_the_place() {
+    let cosine = Schedule::Cosine { floor: 0.25 };
+    assert_eq!([0.0, 0.5, 1.0].map(|share| cosine.rate(1.25, 0, share)), [1.25, 0.75, 0.25]);
+    let step = Schedule::Step { every_epochs: 2.try_into().unwrap(), factor: 0.5 };
+    assert_eq!([0, 1, 2, 5].map(|epoch| step.rate(1.0, epoch, 0.0)), [1.0, 1.0, 0.5, 0.25]);
+}
+
+const VERSION_1: &str = r#"{"epochs": 2, "hidden_units": 8}"#;
+
+fn golden(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name)).unwrap()
+}
+
+fn state(version: u32) -> Snapshot {
+    Snapshot { version, sections: vec![("state".to_owned(), golden("version-1.state"))] }
+}
+
+#[test]
+fn state_of_version_1_goes_on_as_the_program_of_version_1_did() {
+    let output = folders();
+    let mut run = Harness::<Digits>::start(VERSION_1).unwrap();
+    run.restore(&state(1)).unwrap();
+    // As the host rebuilds it with the state.
+    fs::write(output.path().join(METRICS), golden("version-1.begun.csv")).unwrap();
+    run.run().unwrap();
+    assert_eq!(run.steps_taken(), 2 * 45 - 50);
+    assert!(fs::read(output.path().join(MODEL)).unwrap() == golden("version-1.safetensors"));
+    assert!(fs::read(output.path().join(METRICS)).unwrap() == golden("version-1.metrics.csv"));
+}
+
+#[test]
+fn what_was_migrated_is_state_of_version_2_to_the_bit() {
+    let _output = folders();
+    let mut new = Harness::<Digits>::start(VERSION_1).unwrap();
+    new.steps(50).unwrap();
+    let mut old = Harness::<Digits>::start(VERSION_1).unwrap();
+    old.restore(&state(1)).unwrap();
+    assert!(old.snapshot().unwrap() == new.snapshot().unwrap());
+    assert_eq!(new.snapshot().unwrap().version, 2);
+}
+
+#[test]
+fn state_of_other_versions_and_of_another_form_is_refused() {
+    let _output = folders();
+    let mut run = Harness::<Digits>::start(VERSION_1).unwrap();
+    for (version, said) in [(3, "is of version 3; this plugin reads versions 1, 2"), (2, "is not one of")] {
+        match run.restore(&state(version)) {
+            Err(Error::IncompatibleState(message)) => assert!(message.contains(said), "{message}"),
+            other => panic!("expected a refusal, got {other:?}"),
+        }
+    }
 }
 
 #[test]
@@ -93,10 +163,27 @@ fn the_gradient_is_the_slope_of_the_loss() {
 #[test]
 fn configuration_out_of_bounds_is_invalid() {
     let _output = folders();
-    let refusal = |config| Harness::<Digits>::start(config).err();
+    let refusal = |config: &str| Harness::<Digits>::start(config).err();
     let invalid = |message: &str| Some(Error::Invalid(message.to_owned()));
     assert_eq!(refusal(r#"{"epochs": 0}"#), invalid("configuration, at `epochs`: must be at least 1"));
     assert_eq!(refusal(r#"{"learning_rate": -1}"#), invalid("configuration, at `learning_rate`: must be above 0"));
+    for (schedule, said) in [
+        (
+            r#"{"cosine": {"floor": 1}}"#,
+            "configuration, at `schedule.cosine.floor`: must be between 0 and the learning rate",
+        ),
+        (
+            r#"{"step": {"every_epochs": 2, "factor": 0}}"#,
+            "configuration, at `schedule.step.factor`: must be above 0, at most 1",
+        ),
+    ] {
+        assert_eq!(refusal(&format!(r#"{{"schedule": {schedule}}}"#)), invalid(said));
+    }
+    let unknown = refusal(r#"{"schedule": {"step": {"every_epochs": 0, "factor": 1}}}"#);
+    assert!(
+        matches!(&unknown, Some(Error::Invalid(message)) if message.starts_with("configuration, at `schedule.step.every_epochs`: ")),
+        "{unknown:?}"
+    );
     assert!(
         matches!(refusal(r#"{"epoch": 3}"#), Some(Error::Invalid(message)) if message.contains("unknown field `epoch`"))
     );

@@ -21,6 +21,7 @@ struct Second {
 impl Plugin for Second {
     type Config = Steps;
     const STATE_VERSION: u32 = 2;
+    const READS: &'static [u32] = &[1, 2];
 
     fn start(_job: &Job, config: Steps) -> Result<Self> {
         Ok(Self { sum: 0, step: 0, steps: config.steps })
