@@ -85,6 +85,7 @@ mod tests {
     const EVERYTHING: &str = r#"
 plugin = "digits.wasm"
 watch = true
+plugin-from = "volume"
 plugin-digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 name = "digits"
 run-id = "weekly"

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use crate::job::spec::{Changeable, Every, IfDone, InputDigest, JobName, LogFormat};
+use crate::job::spec::{Changeable, Every, IfDone, InputDigest, JobName, LogFormat, PluginFrom};
 
 use super::config::ConfigSource;
 use super::failure::Failure;
@@ -26,6 +26,11 @@ pub(super) struct RunOptions {
     /// this it looks when it gets SIGHUP
     #[arg(long, help_heading = "Plugin")]
     pub(super) watch: bool,
+
+    /// Which plugin goes on when the job's is no longer the one in the file [default: the job's, from the volume, unless the file is
+    /// new to the job and says that it reads the state; then the file's, on probation]
+    #[arg(long, value_name = "FROM", help_heading = "Plugin")]
+    pub(super) plugin_from: Option<PluginFrom>,
 
     /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them
     #[arg(long, value_name = "DIGEST", help_heading = "Plugin")]
@@ -162,6 +167,7 @@ impl RunOptions {
         Self {
             plugin: self.plugin.or(file.plugin),
             watch: self.watch || file.watch,
+            plugin_from: self.plugin_from.or(file.plugin_from),
             plugin_digest: self.plugin_digest.or(file.plugin_digest),
             name: self.name.or(file.name),
             run_id: self.run_id.or(file.run_id),
@@ -222,6 +228,7 @@ impl RunOptions {
         let every = self.every.map(|every| every.to_string().replace(' ', ""));
         let changes: Vec<String> = self.accept_changed.iter().map(ToString::to_string).collect();
         let with_values = [
+            ("--plugin-from", word(self.plugin_from.as_ref())),
             ("--plugin-digest", text(self.plugin_digest.as_ref())),
             ("--name", text(self.name.as_ref())),
             ("--run-id", text(self.run_id.as_ref())),

@@ -131,6 +131,7 @@ fn specification(options: RunOptions, target: Place) -> Result<JobSpec, Failure>
     spec.memory_limit = options.memory_limit.map(|size| size.0);
     spec.state_limit = options.state_limit.map(|size| size.0);
     spec.plugin_digest = options.plugin_digest.map(|digest| digest.to_string());
+    spec.plugin_from = options.plugin_from;
     spec.watch = options.watch;
     spec.canonical_nans = options.canonical_nans;
     spec.step_timeout = options.step_timeout.map(|time| time.0);

@@ -8,6 +8,7 @@ use std::time::Instant;
 use serde::Deserialize;
 
 use super::changes::{self, Change, Now};
+use super::choice::{Chosen, choose};
 use super::events::Events;
 use super::journal::Journal;
 use super::marks::Phase;
@@ -35,17 +36,25 @@ pub(super) struct Turn {
     pub last_segment: u32,
     /// Whether the attempt has run before.
     again: bool,
+    /// Whether the plugin is another than the checkpoint's, and meant to be.
+    changed: bool,
 }
 
 impl Turn {
     /// An attempt's start.
     pub fn first(plugin: Plugin) -> Self {
-        Self { plugin, probation: None, last_segment: 0, again: false }
+        Self { plugin, probation: None, last_segment: 0, again: false, changed: false }
+    }
+
+    /// The same with the plugin that the job is to go on under.
+    fn chosen(self, context: &Context<'_>, session: &Session, history: &History) -> Result<Self, RunError> {
+        let Chosen { plugin, probation, changed } = choose(context, session, history, self.plugin)?;
+        Ok(Self { plugin, probation, changed, ..self })
     }
 
     /// After a change of plugin.
     pub fn again(onward: Onward, last_segment: u32) -> Self {
-        Self { plugin: onward.plugin, probation: onward.probation, last_segment, again: true }
+        Self { plugin: onward.plugin, probation: onward.probation, last_segment, again: true, changed: true }
     }
 }
 
@@ -114,9 +123,10 @@ pub(super) fn preview(
     job: &JobInfo,
 ) -> Result<(), RunError> {
     let history = context.scene.store.history(session.survey(), session.lineage());
-    let fingerprint = fingerprint(plugin, context.scene, context.spec);
-    let now = now(context.spec, context.scene, plugin.digest(), job);
-    let decision = decide(context, session, &history, &fingerprint, (now, false), &mut BTreeSet::new())?;
+    let turn = Turn::first(plugin.clone()).chosen(context, session, &history)?;
+    let fingerprint = fingerprint(&turn.plugin, context.scene, context.spec);
+    let now = now(context.spec, context.scene, turn.plugin.digest(), job);
+    let decision = decide(context, session, &history, &fingerprint, (now, turn.changed), &mut BTreeSet::new())?;
     context.reporter.block(&[("start", opening::start(decision.loaded.as_ref()))]);
     tracing::info!("Dry run: nothing was written");
     Ok(())
@@ -131,19 +141,21 @@ pub(super) fn begin(
     journal: &Journal,
 ) -> Result<Beginning, RunError> {
     let scene = context.scene;
-    let plugin = &turn.plugin;
     if turn.again {
         session.look_again()?;
     }
     let history = scene.store.history(session.survey(), session.lineage());
+    let turn = if turn.again { turn } else { turn.chosen(context, session, &history)? };
+    let plugin = &turn.plugin;
     let fingerprint = fingerprint(plugin, scene, context.spec);
+    journal.record().goes_on_under(plugin.digest(), fingerprint.clone());
     if let Some(why) = history.hopeless(&fingerprint, context.spec.max_stalled.get()) {
         return Err(RunError::Hopeless(why));
     }
     context.marks.at(Phase::Restore, 0);
     let mut unreadable = BTreeSet::new();
     let now = now(context.spec, context.scene, plugin.digest(), job);
-    let decided = decide(context, session, &history, &fingerprint, (now, turn.again), &mut unreadable);
+    let decided = decide(context, session, &history, &fingerprint, (now, turn.changed), &mut unreadable);
     journal.record().unreadable = unreadable;
     let Decision { loaded, damaged, strange, passed_over } = decided?;
     if let Some(stop) = context.stops.requested() {
@@ -217,10 +229,11 @@ pub(super) fn refuse_early(
     plugin: &str,
     job: &JobInfo,
 ) -> Result<(), RunError> {
+    let mut accepted = spec.accept_changed.clone();
+    // Which plugin goes on is chosen later, by what the file and the volume hold.
+    accepted.insert(Changeable::Plugin);
     match session.peek() {
-        Some((name, metadata)) => {
-            refuse_changes(&spec.accept_changed, &name, &metadata, now(spec, scene, plugin, job)).map(drop)
-        }
+        Some((name, metadata)) => refuse_changes(&accepted, &name, &metadata, now(spec, scene, plugin, job)).map(drop),
         None => Ok(()),
     }
 }

@@ -35,27 +35,34 @@ pub struct Change {
 #[must_use]
 pub fn since(checkpoint: &Metadata, now: Now<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
-    let mut add = |kind, text| changes.push(Change { kind, text });
+    let add = |changes: &mut Vec<Change>, kind, text| changes.push(Change { kind, text });
     for text in config_changes(&checkpoint.config, now.config) {
-        add(Changeable::Config, text);
+        add(&mut changes, Changeable::Config, text);
     }
     // A part of the configuration, as far as results go.
     if checkpoint.seed != now.seed {
-        add(Changeable::Config, format!("the seed was {}, now it is {}", checkpoint.seed, now.seed));
+        add(&mut changes, Changeable::Config, format!("the seed was {}, now it is {}", checkpoint.seed, now.seed));
     }
     if let Some(text) = input_change(checkpoint.input.as_ref(), now.input) {
-        add(Changeable::Input, text);
+        add(&mut changes, Changeable::Input, text);
     }
     if checkpoint.plugin.digest != now.plugin {
-        add(Changeable::Plugin, format!("the plugin was {}, now it is {}", checkpoint.plugin.digest, now.plugin));
+        changes.push(of_plugin(&checkpoint.plugin.digest, now.plugin));
     }
     if checkpoint.task_count != now.task_count {
         add(
+            &mut changes,
             Changeable::TaskCount,
             format!("there were {} tasks, now there are {}", checkpoint.task_count, now.task_count),
         );
     }
     changes
+}
+
+/// Another component.
+#[must_use]
+pub fn of_plugin(before: &str, now: &str) -> Change {
+    Change { kind: Changeable::Plugin, text: format!("the plugin was {before}, now it is {now}") }
 }
 
 /// The changes that were not accepted.

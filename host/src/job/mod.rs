@@ -15,6 +15,7 @@
 //! | `offers` | another plugin for the running job, noticed and compiled |
 //! | `watch` | the thread that keeps time |
 //! | `pace` | when a save is due, and what it is predicted to take |
+//! | `choice` | which plugin goes on: the file's or the job's |
 //! | `changes`, `events`, `opening`, `marks` | what differs from the checkpoint; what the guest says; the opening block; a rehearsal's view |
 //! | `exit`, `error` | exit codes, and which error gets which |
 //!
@@ -22,6 +23,7 @@
 
 mod begin;
 mod changes;
+mod choice;
 mod error;
 mod events;
 mod exit;

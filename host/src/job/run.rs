@@ -17,7 +17,7 @@ use super::{ExitCode, RunError, opening};
 use crate::checkpoint::outputs;
 use crate::checkpoint::store::{DoneRecord, Ended, Session, Why};
 use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
-use crate::plugin::{Plugin, PluginError};
+use crate::plugin::{Plugin, PluginError, Runtime};
 use crate::report::Reporter;
 
 /// What every part of an attempt needs.
@@ -29,6 +29,7 @@ pub(super) struct Context<'a> {
     pub marks: &'a Marks,
     pub watch: &'a Watch,
     pub offers: &'a Offers,
+    pub runtime: &'a Runtime,
     pub began: Instant,
 }
 
@@ -75,9 +76,18 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         Loading::Stopped(stop) => return Ok(stopped_early(spec, &session, &stop)),
     };
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
-    let offers = Offers::watch(spec, stops, runtime, &plugin).map_err(RunError::Thread)?;
-    let context =
-        Context { spec, scene: &scene, stops, reporter, marks: &marks, watch: &watch, offers: &offers, began };
+    let offers = Offers::watch(spec, stops, runtime.clone(), &plugin).map_err(RunError::Thread)?;
+    let context = Context {
+        spec,
+        scene: &scene,
+        stops,
+        reporter,
+        marks: &marks,
+        watch: &watch,
+        offers: &offers,
+        runtime: &runtime,
+        began,
+    };
     if spec.dry_run {
         return begin::preview(&context, &mut session, &plugin, &job).map(|()| ExitCode::Done);
     }

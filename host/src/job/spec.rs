@@ -45,6 +45,8 @@ pub struct JobSpec {
     pub state_limit: Option<u64>,
     /// The only component that may be run, by its digest.
     pub plugin_digest: Option<String>,
+    /// Which plugin goes on, where the file and the checkpoint name different ones.
+    pub plugin_from: Option<PluginFrom>,
     /// Look at the plugin's file from time to time, and change to what it then holds.
     pub watch: bool,
     /// Give every NaN the same bits on every kind of processor.
@@ -95,6 +97,7 @@ impl JobSpec {
             memory_limit: None,
             state_limit: None,
             plugin_digest: None,
+            plugin_from: None,
             watch: false,
             canonical_nans: false,
             step_timeout: None,
@@ -198,6 +201,16 @@ impl fmt::Display for Changeable {
             Self::TaskCount => "task-count",
         })
     }
+}
+
+/// Where the plugin comes from, if the job has gone on under another than the file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum PluginFrom {
+    /// The file that is named, if the change is accepted or the plugin reads the state
+    File,
+    /// The volume, where every plugin that the job has run is kept
+    Volume,
 }
 
 /// What the digest of the input covers.

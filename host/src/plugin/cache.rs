@@ -43,6 +43,7 @@ pub fn default_cache_folder(env: &dyn Fn(&str) -> Option<String>) -> Option<Path
 }
 
 /// A folder of compiled plugins.
+#[derive(Clone)]
 pub(super) struct Cache {
     folder: PathBuf,
 }

@@ -28,7 +28,8 @@ pub enum Nans {
     Canonical,
 }
 
-/// Compiles and runs plugins. One for a process is enough.
+/// Compiles and runs plugins. One for a process is enough; clones are the same.
+#[derive(Clone)]
 pub struct Runtime {
     pub(super) engine: Engine,
     pub(super) linker: Arc<Linker<GuestState>>,

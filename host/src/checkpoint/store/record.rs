@@ -58,7 +58,9 @@ impl AttemptRecord {
     pub fn goes_on_under(&mut self, plugin: &str, fingerprint: String) {
         let before = std::mem::replace(&mut self.plugin, plugin.to_owned());
         self.fingerprint = fingerprint;
-        self.tried(&before);
+        if before != plugin {
+            self.tried(&before);
+        }
     }
 
     /// A component that the attempt does not run, or no longer.
@@ -211,6 +213,12 @@ impl History {
     pub fn new(mut records: Vec<AttemptRecord>) -> Self {
         records.sort_by_key(|record| record.tenure);
         Self(records)
+    }
+
+    /// Whether an attempt has run this component, or tried to.
+    #[must_use]
+    pub fn has_met(&self, plugin: &str) -> bool {
+        self.0.iter().any(|record| record.plugin == plugin || record.other_plugins.iter().any(|other| other == plugin))
     }
 
     /// The records, oldest first.

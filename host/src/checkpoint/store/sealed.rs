@@ -40,7 +40,7 @@ pub fn unseal<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 /// Reads a record; none if the file is not there or does not prove itself. Other failures to read are errors: "there but not
 /// readable" must not look like "not there".
 pub fn read<T: DeserializeOwned>(volume: &dyn Volume, path: &Path) -> io::Result<Option<T>> {
-    let bytes = match read_whole(volume, path) {
+    let bytes = match read_whole(volume, path, MOST_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -49,10 +49,11 @@ pub fn read<T: DeserializeOwned>(volume: &dyn Volume, path: &Path) -> io::Result
     Ok(unseal(&bytes))
 }
 
-fn read_whole(volume: &dyn Volume, path: &Path) -> io::Result<Vec<u8>> {
+/// A file of at most this many bytes; of a larger one, nothing.
+pub(super) fn read_whole(volume: &dyn Volume, path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = volume.open(path)?;
     let bytes = file.len()?;
-    if bytes > MOST_BYTES {
+    if bytes > most {
         return Ok(Vec::new());
     }
     let mut buffer = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];

@@ -481,7 +481,7 @@ impl Session {
     /// Keeps the component on the volume, by its digest, so that a later attempt can always go on with it.
     pub fn keep_plugin(&self, digest: &str, component: &[u8]) -> Result<(), VolumeError> {
         let folder = self.store.job.join(PLUGINS);
-        let name = format!("{}.wasm", digest.replace(':', "-"));
+        let name = plugin_file(digest);
         let volume = &*self.store.volume;
         let there = volume
             .list(&folder)
@@ -497,11 +497,28 @@ impl Session {
         replace(volume, &stage, &path, |out: &mut dyn Write| out.write_all(component))
     }
 
+    /// The component that was kept under this digest, which has yet to be compared with it; none if there is none.
+    pub fn kept_plugin(&self, digest: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.store.job.join(PLUGINS).join(plugin_file(digest));
+        match sealed::read_whole(&*self.store.volume, &path, LARGEST_PLUGIN) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::at(&*self.store.volume, "read", &path)(error)),
+        }
+    }
+
     /// The volume, for those who read segments.
     #[must_use]
     pub fn volume(&self) -> Arc<dyn crate::checkpoint::volume::Volume> {
         Arc::clone(&self.store.volume)
     }
+}
+
+/// No component is larger.
+const LARGEST_PLUGIN: u64 = 1 << 30;
+
+fn plugin_file(digest: &str) -> String {
+    format!("{}.wasm", digest.replace(':', "-"))
 }
 
 /// How many bytes the file has, which is at its beginning before and after.

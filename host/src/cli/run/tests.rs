@@ -171,6 +171,7 @@ fn some_options() -> impl Strategy<Value = RunOptions> {
             state_limit: memory.map(Size),
             canonical_nans: flag,
             watch: flag,
+            plugin_from: flag.then_some(crate::job::spec::PluginFrom::Volume),
             plugin_digest: flag.then(|| format!("sha256:{}", "0f".repeat(32)).parse().unwrap()),
             log: flag.then_some(crate::job::spec::LogFormat::Json),
             if_done: flag.then_some(crate::job::spec::IfDone::Restart),

@@ -58,6 +58,7 @@ fn spec(folder: &TempDir, bugs: &[&str]) -> RehearsalSpec {
         memory_limit: Some(1 << 30),
         state_limit: None,
         plugin_digest: None,
+        plugin_from: None,
         watch: false,
         canonical_nans: false,
         step_timeout: None,

@@ -1,0 +1,97 @@
+//! Which plugin goes on, where the one in the file is not the one that the job went on under last.
+//!
+//! An attempt on an old image finds an old file, and a job whose plugin was changed while it ran must not fall back with it. So
+//! every component that a job runs is kept on the volume, and the job's own goes on, unless the file holds one that is new to
+//! it and says that it reads the state: that is a change of plugin like any other, on probation.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::RunError;
+use super::changes;
+use super::run::Context;
+use super::spec::{Changeable, PluginFrom};
+use super::steps::Probation;
+use crate::checkpoint::store::{History, Session};
+use crate::plugin::{self, Plugin};
+
+/// A plugin, and which one to go back to should it not fit.
+pub(super) struct Chosen {
+    pub plugin: Plugin,
+    pub probation: Option<Probation>,
+    /// Whether it is another than the newest checkpoint's.
+    pub changed: bool,
+}
+
+/// Chooses between the plugin in the file and the newest checkpoint's. Writes nothing.
+pub(super) fn choose(
+    context: &Context<'_>,
+    session: &Session,
+    history: &History,
+    file: Plugin,
+) -> Result<Chosen, RunError> {
+    let Some((checkpoint, metadata)) = session.peek() else {
+        return Ok(Chosen { plugin: file, probation: None, changed: false });
+    };
+    let jobs = &metadata.plugin;
+    let changed = jobs.digest != file.digest();
+    if !changed || context.spec.accept_changed.contains(&Changeable::Plugin) {
+        return Ok(Chosen { plugin: file, probation: None, changed });
+    }
+    let version = jobs.state_version;
+    let reads = file.state_versions().is_some_and(|versions| versions.can_read(version));
+    let known = history.has_met(file.digest());
+    let (found, own) = (file.short().to_owned(), short(&jobs.digest));
+    match context.spec.plugin_from {
+        Some(PluginFrom::File) if reads => {
+            tracing::info!(
+                "The plugin in the file, {found}, reads state of version {version} and takes over from {own}"
+            );
+            Ok(Chosen { plugin: file, probation: None, changed })
+        }
+        None if reads && !known => {
+            tracing::info!(
+                "The plugin in the file, {found}, is new to this job and reads state of version {version}: it takes over from {own}, on probation"
+            );
+            let old = kept(context, session, &jobs.digest)?;
+            let probation = old.map(|old| Probation { old, since: Instant::now() });
+            Ok(Chosen { plugin: file, probation, changed })
+        }
+        from @ (None | Some(PluginFrom::Volume)) => {
+            let why = match from {
+                Some(_) => "as --plugin-from volume asks",
+                None if known => "since the job has left or tried the other before",
+                None => "since the other does not say that it reads the state",
+            };
+            let Some(plugin) = kept(context, session, &jobs.digest)? else {
+                return Err(RunError::Changed {
+                    checkpoint,
+                    changes: vec![changes::of_plugin(&jobs.digest, file.digest())],
+                });
+            };
+            tracing::info!("Going on under {own}, from the volume, and not under {found}, from the file, {why}");
+            Ok(Chosen { plugin, probation: None, changed: false })
+        }
+        Some(PluginFrom::File) => {
+            Err(RunError::Changed { checkpoint, changes: vec![changes::of_plugin(&jobs.digest, file.digest())] })
+        }
+    }
+}
+
+/// The component that the job has kept under this digest.
+fn kept(context: &Context<'_>, session: &Session, digest: &str) -> Result<Option<Plugin>, RunError> {
+    match session.kept_plugin(digest)? {
+        Some(bytes) if plugin::digest(&bytes) == digest => {
+            Ok(Some(context.runtime.load_bytes(Path::new(digest), &bytes)?))
+        }
+        Some(_) => {
+            tracing::warn!("The component {} on the volume is damaged", short(digest));
+            Ok(None)
+        }
+        None => Ok(None),
+    }
+}
+
+fn short(digest: &str) -> &str {
+    digest.get(..19).unwrap_or(digest)
+}
