@@ -127,6 +127,8 @@ steps = 1000
         assert_eq!(names, known, "this test leaves an option out");
         let arguments: Vec<_> = options.as_arguments().into_iter().map(|word| word.into_string().unwrap()).collect();
         insta::assert_snapshot!(arguments.join("\n"), @r#"
+        --plugin-from=volume
+        --plugin-digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
         --name=digits
         --run-id=weekly
         --config={"steps":1000}
@@ -149,6 +151,7 @@ steps = 1000
         --max-stalled=5
         --max-save-failures=6
         --log=json
+        --watch
         --canonical-nans
         --volume-is-ephemeral
         "#);
@@ -189,10 +192,10 @@ steps = 1000
         hint: did you mean `config`?
         `job.toml`, line 1: `quux` is unknown
           1 | quux = 1
-        hint: these are known: name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
+        hint: these are known: watch, plugin-from, plugin-digest, name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
         `job.toml`, line 1: `dry-run` is unknown
           1 | dry-run = true
-        hint: these are known: name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
+        hint: these are known: watch, plugin-from, plugin-digest, name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
         `job.toml`, line 1: it has no unit: say a time, such as 30s or 5m, or a number of steps, such as 5steps
           1 | every = 30
         `job.toml`, line 1: invalid type: boolean `true`, expected a text

@@ -48,7 +48,37 @@ impl Turn {
 
     /// The same with the plugin that the job is to go on under.
     fn chosen(self, context: &Context<'_>, session: &Session, history: &History) -> Result<Self, RunError> {
-        let Chosen { plugin, probation, changed } = choose(context, session, history, self.plugin)?;
+        match session.peek() {
+            Some((name, metadata)) => self.chosen_for(context, session, history, (name, metadata)),
+            None => Ok(self),
+        }
+    }
+
+    /// The same, should the checkpoint that counts be another than the newest, and another plugin's.
+    fn checked(
+        self,
+        context: &Context<'_>,
+        session: &Session,
+        history: &History,
+        loaded: &Loaded,
+    ) -> Result<Self, RunError> {
+        let (name, made_by) = (loaded.origin.name.as_str(), &loaded.metadata.plugin);
+        let reads =
+            |plugin: &Plugin| plugin.state_versions().is_some_and(|versions| versions.can_read(made_by.state_version));
+        if self.changed || self.plugin.digest() == made_by.digest || reads(&self.plugin) {
+            return Ok(self);
+        }
+        self.chosen_for(context, session, history, (name, &loaded.metadata))
+    }
+
+    fn chosen_for(
+        self,
+        context: &Context<'_>,
+        session: &Session,
+        history: &History,
+        checkpoint: (&str, &Metadata),
+    ) -> Result<Self, RunError> {
+        let Chosen { plugin, probation, changed } = choose(context, session, history, checkpoint, self.plugin)?;
         Ok(Self { plugin, probation, changed, ..self })
     }
 
@@ -126,7 +156,10 @@ pub(super) fn preview(
     let turn = Turn::first(plugin.clone()).chosen(context, session, &history)?;
     let fingerprint = fingerprint(&turn.plugin, context.scene, context.spec);
     let now = now(context.spec, context.scene, turn.plugin.digest(), job);
-    let decision = decide(context, session, &history, &fingerprint, (now, turn.changed), &mut BTreeSet::new())?;
+    let decision = decide(context, session, &history, &fingerprint, now, &mut BTreeSet::new())?;
+    if let Some(loaded) = &decision.loaded {
+        turn.checked(context, session, &history, loaded)?;
+    }
     context.reporter.block(&[("start", opening::start(decision.loaded.as_ref()))]);
     tracing::info!("Dry run: nothing was written");
     Ok(())
@@ -146,21 +179,24 @@ pub(super) fn begin(
     }
     let history = scene.store.history(session.survey(), session.lineage());
     let turn = if turn.again { turn } else { turn.chosen(context, session, &history)? };
-    let plugin = &turn.plugin;
-    let fingerprint = fingerprint(plugin, scene, context.spec);
-    journal.record().goes_on_under(plugin.digest(), fingerprint.clone());
+    let fingerprint = fingerprint(&turn.plugin, scene, context.spec);
+    journal.record().goes_on_under(turn.plugin.digest(), fingerprint.clone());
     if let Some(why) = history.hopeless(&fingerprint, context.spec.max_stalled.get()) {
         return Err(RunError::Hopeless(why));
     }
     context.marks.at(Phase::Restore, 0);
     let mut unreadable = BTreeSet::new();
-    let now = now(context.spec, context.scene, plugin.digest(), job);
-    let decided = decide(context, session, &history, &fingerprint, (now, turn.changed), &mut unreadable);
+    let now = now(context.spec, context.scene, turn.plugin.digest(), job);
+    let decided = decide(context, session, &history, &fingerprint, now, &mut unreadable);
     journal.record().unreadable = unreadable;
     let Decision { loaded, damaged, strange, passed_over } = decided?;
     if let Some(stop) = context.stops.requested() {
         return Ok(Beginning::Stopped(stop));
     }
+    let turn = match &loaded {
+        Some(loaded) => turn.checked(context, session, &history, loaded)?,
+        None => turn,
+    };
 
     for bad in &damaged {
         tracing::warn!(checkpoint = bad.name, "Checkpoint {} is damaged ({}); it is set aside", bad.name, bad.what);
@@ -178,7 +214,7 @@ pub(super) fn begin(
     context.reporter.block(&[("start", opening::start(loaded.as_ref()))]);
     note_start(journal, loaded.as_ref(), turn.again);
     journal.write();
-    keep_plugin(session, plugin);
+    keep_plugin(session, &turn.plugin);
     bring_up(context, session, turn, job, journal, &history, loaded)
 }
 
@@ -192,14 +228,17 @@ fn decide(
     session: &mut Session,
     history: &History,
     fingerprint: &str,
-    (now, other_plugin): (Now<'_>, bool),
+    now: Now<'_>,
     unreadable: &mut BTreeSet<String>,
 ) -> Result<Decision, RunError> {
     let decision = session.load(history, fingerprint, unreadable)?;
     let mut accepted = context.spec.accept_changed.clone();
-    accepted.extend(other_plugin.then_some(Changeable::Plugin));
+    // Whether another plugin may go on is the choice's affair.
+    accepted.insert(Changeable::Plugin);
     if let Some(loaded) = &decision.loaded {
-        for change in refuse_changes(&accepted, &loaded.origin.name, &loaded.metadata, now)? {
+        let changes = refuse_changes(&accepted, &loaded.origin.name, &loaded.metadata, now)?;
+        let by_word = |change: &&Change| context.spec.accept_changed.contains(&change.kind);
+        for change in changes.iter().filter(by_word) {
             tracing::info!("Accepted change: {}", change.text);
         }
     }
@@ -229,13 +268,13 @@ pub(super) fn refuse_early(
     plugin: &str,
     job: &JobInfo,
 ) -> Result<(), RunError> {
+    let Some((name, metadata)) = session.peek() else { return Ok(()) };
     let mut accepted = spec.accept_changed.clone();
-    // Which plugin goes on is chosen later, by what the file and the volume hold.
-    accepted.insert(Changeable::Plugin);
-    match session.peek() {
-        Some((name, metadata)) => refuse_changes(&accepted, &name, &metadata, now(spec, scene, plugin, job)).map(drop),
-        None => Ok(()),
+    // Which version of a plugin goes on is chosen later, by what the file and the volume hold.
+    if spec.plugin_from.is_some() || spec.plugin_name() == metadata.plugin.name {
+        accepted.insert(Changeable::Plugin);
     }
+    refuse_changes(&accepted, name, metadata, now(spec, scene, plugin, job)).map(drop)
 }
 
 fn note_start(journal: &Journal, loaded: Option<&Loaded>, again: bool) {

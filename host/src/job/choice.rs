@@ -2,7 +2,8 @@
 //!
 //! An attempt on an old image finds an old file, and a job whose plugin was changed while it ran must not fall back with it. So
 //! every component that a job runs is kept on the volume, and the job's own goes on, unless the file holds one that is new to
-//! it and says that it reads the state: that is a change of plugin like any other, on probation.
+//! it and says that it reads the state: that is a change of plugin like any other, on probation. A file of another name is no
+//! other version of the plugin, and most likely a mistake: it is refused, unless an option says what is meant.
 
 use std::path::Path;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use super::changes;
 use super::run::Context;
 use super::spec::{Changeable, PluginFrom};
 use super::steps::Probation;
+use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::store::{History, Session};
 use crate::plugin::{self, Plugin};
 
@@ -23,16 +25,14 @@ pub(super) struct Chosen {
     pub changed: bool,
 }
 
-/// Chooses between the plugin in the file and the newest checkpoint's. Writes nothing.
+/// Chooses between the plugin in the file and that of a checkpoint. Writes nothing.
 pub(super) fn choose(
     context: &Context<'_>,
     session: &Session,
     history: &History,
+    (checkpoint, metadata): (&str, &Metadata),
     file: Plugin,
 ) -> Result<Chosen, RunError> {
-    let Some((checkpoint, metadata)) = session.peek() else {
-        return Ok(Chosen { plugin: file, probation: None, changed: false });
-    };
     let jobs = &metadata.plugin;
     let changed = jobs.digest != file.digest();
     if !changed || context.spec.accept_changed.contains(&Changeable::Plugin) {
@@ -42,6 +42,13 @@ pub(super) fn choose(
     let reads = file.state_versions().is_some_and(|versions| versions.can_read(version));
     let known = history.has_met(file.digest());
     let (found, own) = (file.short().to_owned(), short(&jobs.digest));
+    let refused = || {
+        let changes = vec![changes::of_plugin(&jobs.digest, file.digest())];
+        Err(RunError::Changed { checkpoint: checkpoint.to_owned(), changes })
+    };
+    if context.spec.plugin_from.is_none() && context.spec.plugin_name() != jobs.name {
+        return refused();
+    }
     match context.spec.plugin_from {
         Some(PluginFrom::File) if reads => {
             tracing::info!(
@@ -64,17 +71,12 @@ pub(super) fn choose(
                 None => "since the other does not say that it reads the state",
             };
             let Some(plugin) = kept(context, session, &jobs.digest)? else {
-                return Err(RunError::Changed {
-                    checkpoint,
-                    changes: vec![changes::of_plugin(&jobs.digest, file.digest())],
-                });
+                return refused();
             };
             tracing::info!("Going on under {own}, from the volume, and not under {found}, from the file, {why}");
             Ok(Chosen { plugin, probation: None, changed: false })
         }
-        Some(PluginFrom::File) => {
-            Err(RunError::Changed { checkpoint, changes: vec![changes::of_plugin(&jobs.digest, file.digest())] })
-        }
+        Some(PluginFrom::File) => refused(),
     }
 }
 

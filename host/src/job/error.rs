@@ -8,6 +8,7 @@ use super::ExitCode;
 use super::changes::Change;
 use super::memory::in_bytes;
 use super::saver::SaverGone;
+use super::spec::Changeable;
 use crate::checkpoint::faults::FaultPlanError;
 use crate::checkpoint::input::InputError;
 use crate::checkpoint::names::{TaskFolder, Tenure};
@@ -256,7 +257,9 @@ impl RunError {
             Self::Changed { changes, .. } => {
                 let mut kinds: Vec<String> = changes.iter().map(|change| change.kind.to_string()).collect();
                 kinds.dedup();
-                Some(format!("if that is meant, say --accept-changed {}; to begin anew, --fresh", kinds.join(",")))
+                let plugin = changes.iter().any(|change| change.kind == Changeable::Plugin);
+                let own = if plugin { "; to go on under the job's own plugin, --plugin-from volume" } else { "" };
+                Some(format!("if that is meant, say --accept-changed {}{own}; to begin anew, --fresh", kinds.join(",")))
             }
             Self::AlreadyDone(_) => Some("say --if-done restart or --fresh to run it again".into()),
             Self::Hopeless(_) => {

@@ -116,6 +116,14 @@ impl JobSpec {
     }
 }
 
+impl JobSpec {
+    /// The plugin's name: that of its file, without the ending.
+    #[must_use]
+    pub fn plugin_name(&self) -> String {
+        self.plugin.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
 /// When a checkpoint is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {

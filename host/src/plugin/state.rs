@@ -103,7 +103,7 @@ impl Writer {
             let limit = bytesize::ByteSize::b(self.limit).display().iec();
             return Err(Error::msg(format!(
                 "the snapshot is larger than {limit}, the most that is taken ({SECTION_OVERHEAD} bytes are added for each section)\n\
-                 hint: keep less in the state, or raise --memory-limit, of which a snapshot may be four times"
+                 hint: keep less in the state, or raise --state-limit"
             )));
         }
         Ok(())

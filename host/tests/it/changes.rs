@@ -57,10 +57,13 @@ fn a_changed_plugin() {
     let mut bytes = fs::read(crate::support::component("stochastic")).unwrap();
     // A custom section changes the file and nothing else.
     bytes.extend([0, 3, 1, b'x', b'y']);
-    let other = place.path().join("stochastic.wasm");
-    fs::write(&other, bytes).unwrap();
-    let run = place.command(&["run"]).arg(&other).arg("--volume").arg(place.volume()).config(STEPS);
-    refused_until_accepted(&place, &run, "the plugin was sha256:", "plugin");
+    let run = |name: &str| {
+        let other = place.path().join(name);
+        fs::write(&other, &bytes).unwrap();
+        place.command(&["run"]).arg(&other).args("--name stochastic --volume").arg(place.volume()).config(STEPS)
+    };
+    // A new version of the same plugin takes over if it reads the state (`swaps`); one of another name does not by itself.
+    refused_until_accepted(&place, &run("walk.wasm"), "the plugin was sha256:", "plugin");
 }
 
 #[test]

@@ -57,6 +57,8 @@ fn a_changed_file_takes_over_between_two_steps_and_nothing_is_lost() {
     let job = Job::new(&first);
     let mut attempt = job.run("--watch --every 1000steps").start();
     attempt.until(Phase::Step, 5);
+    // A change waits for a save that is under way.
+    attempt.until_said("Saved step 0");
     job.change(&second);
     attempt.until_said("which is tried at the next step");
     let ended = attempt.end().expect_code(0);
@@ -74,6 +76,8 @@ fn without_watch_a_signal_makes_it_look() {
     let job = Job::new(&variant("stochastic", 1));
     let mut attempt = job.run("--every 1000steps").start();
     attempt.until(Phase::Step, 5);
+    // A change waits for a save that is under way.
+    attempt.until_said("Saved step 0");
     job.change(&variant("stochastic", 2));
     attempt.signal(Signal::HUP);
     attempt.until_said("which is tried at the next step");
@@ -89,6 +93,8 @@ fn what_is_no_plugin_is_told_once_and_changes_nothing() {
         let job = Job::new(&good);
         let mut attempt = job.run("--watch --every 1000steps").start();
         attempt.until(Phase::Step, 5);
+        // A change waits for a save that is under way.
+        attempt.until_said("Saved step 0");
         job.change(&bad);
         attempt.until_said("The changed plugin file is not used");
         let ended = attempt.end().expect_code(0).says(said).never_says("Changing the plugin");
@@ -103,6 +109,8 @@ fn a_plugin_that_cannot_read_the_state_gives_way_to_the_old_one_in_the_same_proc
     let job = Job::new(&variant("stochastic", 1));
     let mut attempt = job.run("--watch --every 1000steps").start();
     attempt.until(Phase::Step, 5);
+    // A change waits for a save that is under way.
+    attempt.until_said("Saved step 0");
     job.change(&fs::read(component("countdown")).unwrap());
     attempt.until_said("which is tried at the next step");
     let ended = attempt.end().expect_code(0);
@@ -122,8 +130,150 @@ fn a_pinned_digest_is_the_only_one() {
     job.change(&second);
     let mut attempt = job.run(&format!("{pinned} --watch")).start();
     attempt.until(Phase::Step, 5);
+    // A change waits for a save that is under way.
+    attempt.until_said("Saved step 0");
     job.change(&first);
     attempt.until_said("The changed plugin file is not used");
     attempt.end().expect_code(0).says("--plugin-digest asks for").never_says("Changing the plugin");
     job.run("--plugin-digest sha256:12").exits(2).says("64 hexadecimal digits");
+}
+
+/// A job of the releases of one plugin (`test_guests::swapping`), whose results tell which release ran which step.
+struct Releases(Job);
+
+const SIXTEEN: &str = r#"{"steps": 16}"#;
+
+impl Releases {
+    fn new(first: &str) -> Self {
+        Self(Job::new(&release(first)))
+    }
+
+    fn run(&self, options: &str) -> Run {
+        let run = self.0.place.command(&["run"]).arg(&self.0.file).arg("--volume").arg(self.0.place.volume());
+        run.arg("--scratch").arg(self.0.place.path().join("scratch")).config(SIXTEEN).args(options)
+    }
+
+    /// Runs it from the start and changes to another release while step 5 is held.
+    fn changed_at_5(&self, to: &str, options: &str) -> crate::support::Ended {
+        let mut attempt = self.run(&format!("--watch --every 1000steps {options}")).start();
+        attempt.until(Phase::Step, 5);
+        // A change waits for a save that is under way.
+        attempt.until_said("Saved step 0");
+        self.0.change(&release(to));
+        attempt.until_said("which is tried at the next step");
+        attempt.end()
+    }
+
+    /// What the job came to.
+    fn finished(&self) -> crate::support::Finished {
+        self.0.place.finished("stochastic")
+    }
+}
+
+fn release(name: &str) -> Vec<u8> {
+    fs::read(component(name)).unwrap()
+}
+
+/// What comes of the first release alone.
+fn first_release_alone() -> crate::support::Finished {
+    let releases = Releases::new("swap_good_a");
+    releases.run("").done();
+    releases.finished()
+}
+
+#[test]
+fn a_good_release_goes_on_from_the_state_of_another() {
+    let releases = Releases::new("swap_good_a");
+    releases.changed_at_5("swap_good_b", "").expect_code(0).says("has run step 6, and the job goes on under it");
+    let swapped = releases.finished();
+    assert!(swapped != first_release_alone(), "other code ran from step 6 on");
+    // As two attempts, one for each release.
+    let apart = Releases::new("swap_good_a");
+    apart.run("--every 1000steps").term_at(Phase::Step, 6).expect_code(143);
+    apart.0.change(&release("swap_good_b"));
+    apart.run("--accept-changed plugin").done();
+    assert!(apart.finished() == swapped);
+}
+
+#[test]
+fn bad_releases_give_way_and_what_they_did_is_gone() {
+    let alone = first_release_alone();
+    let bad = [
+        ("swap_traps_in_restore", "it fails in `restore`"),
+        ("swap_traps_in_step", "it fails in `step`"),
+        ("swap_refuses", "it fails in `restore`"),
+        ("swap_hungry", "it fails in `restore`"),
+        ("swap_scribbles", "it fails in `step`"),
+        ("swap_endless", "it fails in `step`"),
+    ];
+    for (name, said) in bad {
+        let releases = Releases::new("swap_good_a");
+        let ended = releases.changed_at_5(name, "--memory-limit 256MiB --step-timeout 2s").expect_code(0);
+        let ended = ended.says(&format!("is not used: {said}")).says("Resuming from checkpointed step 6");
+        assert_eq!(ended.stderr.matches("going back to").count(), 1, "{name}: {}", ended.stderr);
+        assert!(releases.finished() == alone, "{name}");
+    }
+}
+
+#[test]
+fn a_change_does_not_depend_on_the_old_code() {
+    let releases = Releases::new("swap_snapshot_fails");
+    let run = |options: &str| {
+        let run =
+            releases.0.place.command(&["run"]).arg(&releases.0.file).arg("--volume").arg(releases.0.place.volume());
+        let run = run.arg("--scratch").arg(releases.0.place.path().join("scratch")).args(options);
+        run.config(r#"{"snapshot_fails_from": 5, "steps": 16}"#)
+    };
+    let mut attempt = run("--watch --every 1000steps").start();
+    attempt.until(Phase::Step, 7);
+    attempt.until_said("Saved step 0");
+    releases.0.change(&release("swap_good_b"));
+    attempt.until_said("which is tried at the next step");
+    let ended = attempt.end().expect_code(0).says("The old plugin cannot save its state");
+    ended.says("the new one goes on from the checkpoint of step 0, and 8 steps are run again").says("Done: ");
+}
+
+#[test]
+fn an_attempt_on_an_old_image_goes_on_under_the_plugin_that_the_job_has_now() {
+    let releases = Releases::new("swap_good_a");
+    let mut attempt = releases.run("--watch --every 1000steps").start();
+    attempt.until(Phase::Step, 5);
+    // A change waits for a save that is under way.
+    attempt.until_said("Saved step 0");
+    releases.0.change(&release("swap_good_b"));
+    attempt.until_said("which is tried at the next step");
+    attempt.until(Phase::Step, 9);
+    attempt.term();
+    attempt.end().expect_code(143);
+    releases.0.change(&release("swap_good_a"));
+    let copies = [releases.0.place.copy(), releases.0.place.copy()];
+    let ended = releases.run("").done();
+    ended.says("Going on under sha256:").says("since the job has left or tried the other before");
+    let b = digest(&release("swap_good_b"));
+    assert_eq!(releases.0.place.record("stochastic").plugin, b);
+    // Unless the file is asked for.
+    for (copy, options, plugin) in
+        [(&copies[0], "--plugin-from file", digest(&release("swap_good_a"))), (&copies[1], "--plugin-from volume", b)]
+    {
+        let run = copy.command(&["run"]).arg(&releases.0.file).arg("--volume").arg(copy.volume());
+        run.arg("--scratch").arg(copy.path().join("scratch")).config(SIXTEEN).args(options).done();
+        assert_eq!(copy.record("stochastic").plugin, plugin, "{options}");
+    }
+}
+
+#[test]
+fn a_new_file_is_tried_once_at_the_start_of_an_attempt() {
+    let alone = first_release_alone();
+    for bad in ["swap_traps_in_step", "swap_refuses"] {
+        let releases = Releases::new("swap_good_a");
+        releases.run("--every 1000steps").term_at(Phase::Step, 5).expect_code(143);
+        releases.0.change(&release(bad));
+        let mut attempt = releases.run("--every 1000steps").start();
+        attempt.until(Phase::Step, 9);
+        attempt.term();
+        let ended = attempt.end().expect_code(143);
+        ended.says("is new to this job and reads state of version 1").says("is not used: it fails in");
+        releases.run("").done().says("since the job has left or tried the other before").never_says("is not used");
+        assert!(releases.finished() == alone, "{bad}");
+    }
 }

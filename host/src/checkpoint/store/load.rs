@@ -254,7 +254,11 @@ impl Session {
     /// The newest checkpoint's name and what it says about itself, for a refusal that needs to know no more. Writes nothing,
     /// and decides nothing: what cannot be read is left to [`load`](Self::load).
     #[must_use]
-    pub fn peek(&self) -> Option<(String, Metadata)> {
+    pub fn peek(&self) -> Option<&(String, Metadata)> {
+        self.peeked().get_or_init(|| self.peek_now()).as_ref()
+    }
+
+    fn peek_now(&self) -> Option<(String, Metadata)> {
         let newest = self.candidates().into_iter().next()?;
         let file = self.store().volume().open(&newest.folder.join(&newest.name)).ok()?;
         let metadata = parse(Reader::open(&*file).ok()?.metadata()).ok()?;

@@ -1,5 +1,6 @@
 //! One attempt's hold on its task: claim, look around, save.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
@@ -44,6 +45,8 @@ pub struct Session {
     keep: NonZeroU32,
     /// Checkpoints that cannot be gone on from: `--keep` does not count them.
     passed_over: BTreeSet<String>,
+    /// What the newest checkpoint was found to say, once that was asked.
+    peeked: OnceCell<Option<(String, Metadata)>>,
 }
 
 /// Whether the attempt may go on.
@@ -178,7 +181,15 @@ impl Store {
             since_us: now_us(),
             host_version: env!("CARGO_PKG_VERSION").into(),
         };
-        Ok(Session { store: self.clone(), survey, claim, adopted, keep: request.keep, passed_over: BTreeSet::new() })
+        Ok(Session {
+            store: self.clone(),
+            survey,
+            claim,
+            adopted,
+            keep: request.keep,
+            passed_over: BTreeSet::new(),
+            peeked: OnceCell::new(),
+        })
     }
 
     fn write_claim(&self, claim: &Claim) -> Result<(), VolumeError> {
@@ -299,6 +310,10 @@ impl Session {
         self.claim.lineage
     }
 
+    pub(super) fn peeked(&self) -> &OnceCell<Option<(String, Metadata)>> {
+        &self.peeked
+    }
+
     pub(super) fn adopted(&self) -> &[Origin] {
         &self.adopted
     }
@@ -346,6 +361,7 @@ impl Session {
     /// Lists the task's folder anew. Claims stay as they were seen first: those that came since are for [`look`](Self::look).
     pub fn look_again(&mut self) -> Result<(), StoreError> {
         let entries = self.store.list(&self.store.folder())?.unwrap_or_default();
+        self.peeked = OnceCell::new();
         self.survey.names = entries.iter().filter_map(|(name, kind)| seen(name, *kind)).collect();
         Ok(())
     }

@@ -151,7 +151,6 @@ impl Steps<'_> {
             (record.tenure, record.lineage)
         };
         let random = self.running.guest.as_ref().map(Guest::random_position).unwrap_or_default();
-        let name = spec.plugin.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         Metadata {
             host_version: env!("CARGO_PKG_VERSION").into(),
             made: jiff::Timestamp::now().to_string(),
@@ -164,7 +163,7 @@ impl Steps<'_> {
             finished,
             progress: self.running.progress,
             plugin: PluginFacts {
-                name,
+                name: spec.plugin_name(),
                 digest: self.running.plugin.digest().to_owned(),
                 state_version: snapshot.version,
             },

@@ -262,8 +262,8 @@ fn more_sections_than_a_guest_may_have() {
     let run = place.run("strange_sections").config(config).args("--memory-limit 96MiB");
     let said = failed(&place, "strange_sections", &run, 75);
     insta::assert_snapshot!(own_frames(&said), @r#"
-    steadfast: the guest failed in `snapshot` at step 0: the snapshot is larger than 384.0 MiB, the most that is taken (512 bytes are added for each section)
-    hint: keep less in the state, or raise --memory-limit, of which a snapshot may be four times
+    steadfast: the guest failed in `snapshot` at step 0: the snapshot is larger than 96.0 MiB, the most that is taken (512 bytes are added for each section)
+    hint: keep less in the state, or raise --state-limit
     "#);
 }
 
