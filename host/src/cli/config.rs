@@ -107,12 +107,12 @@ fn from_file(path: &Path) -> Result<Value, Failure> {
     }
 }
 
-fn json(text: &str, origin: &str) -> Result<Value, Failure> {
+pub(super) fn json(text: &str, origin: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|error| Failure::usage(format!("{origin} is no valid JSON: {error}")))
 }
 
 /// Dates become texts; what JSON has no form for is refused.
-fn from_toml(value: toml::Value) -> Result<Value, String> {
+pub(super) fn from_toml(value: toml::Value) -> Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => text.into(),
         toml::Value::Integer(number) => number.into(),
