@@ -156,6 +156,18 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_read_as_they_are_written() {
+        let nowhere = Path::new("nowhere");
+        for given in ["7.777777777777778e+132", "3.333333333333333e+52", "5.555555555555555e+103", "0.1", "5e-324"] {
+            assert_eq!(loaded(given, nowhere).unwrap(), given);
+        }
+        // What is written with more digits than a number has becomes canonical once and for all.
+        let long = loaded(&"7".repeat(133), nowhere).unwrap();
+        assert_eq!(long.parse::<f64>().unwrap(), "7".repeat(133).parse().unwrap());
+        assert_eq!(loaded(&long, nowhere).unwrap(), long);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &[u8]| std::fs::write(folder.path().join(name), text).unwrap();

@@ -1,9 +1,11 @@
 //! The long proofs: run before a piece of work is called done, and not in CI.
 //!
 //! ```text
+//! fuzz        ten minutes of every fuzz target
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
 //! ```
 
+mod fuzz;
 mod rehearsals;
 
 use anyhow::Result;
@@ -16,6 +18,8 @@ pub(crate) enum Rack {
     Torture,
     /// A difference for every plugin that loses state, and for a host without any one of its durability rules
     Sabotage,
+    /// No finding in ten minutes of every fuzz target
+    Fuzz,
 }
 
 /// Runs one.
@@ -23,5 +27,6 @@ pub(crate) fn run(rack: Rack) -> Result<()> {
     match rack {
         Rack::Torture => rehearsals::torture(),
         Rack::Sabotage => rehearsals::sabotage(),
+        Rack::Fuzz => fuzz::run(),
     }
 }

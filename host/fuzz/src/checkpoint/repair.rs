@@ -113,8 +113,8 @@ fn chunks(file: &mut [u8], extents: Extents, undone: Undone) {
         let room = extents.chunks - next;
         let named = u32_at(file, at + 24) as usize;
         let stored = if index + 1 == count { room } else { named.min(room) };
-        // A table counts sections upwards.
-        section = u32_at(file, at).clamp(section, section + 1);
+        // A table counts sections upwards, and passes over those without content.
+        section = u32_at(file, at).clamp(section, section + 3);
         put_u32(file, at, section);
         file[at + 4] = 0;
         file[at + 5] &= 1;
