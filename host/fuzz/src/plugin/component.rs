@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use arbitrary::Unstructured;
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::Resolve;
 
@@ -44,7 +43,7 @@ world guest {
 
 /// A component for an input; none where the input makes no module.
 pub(super) fn build(input: &[u8]) -> Option<Vec<u8>> {
-    let module = module::build(&mut Unstructured::new(input), world())?;
+    let module = module::build(input, world())?;
     let component = ComponentEncoder::default().module(&module).and_then(|mut encoder| encoder.encode());
     Some(component.expect("the module has the imports and exports of the world"))
 }

@@ -32,7 +32,8 @@ const STEPS: usize = 3;
 /// One input of `component`.
 pub fn run_component(bytes: &[u8]) {
     let share = Share::of_process();
-    share.count(component::build(bytes).is_some_and(|component| play(&component)));
+    let reached = component::build(bytes).map_or(Reached::Nothing, |component| play(&component));
+    share.count(reached >= Reached::Step);
 }
 
 /// The component that an input of `component` becomes: a seed for `plugin_bytes`.
@@ -50,7 +51,7 @@ pub fn run_bytes(bytes: &[u8]) {
     }
     assert!(!inspection.kind.to_string().is_empty());
     let loads = inspection.problems.is_empty();
-    if play(bytes) {
+    if play(bytes) >= Reached::Step {
         assert!(loads, "it was called, although {:?}", inspection.problems);
     }
 }
@@ -61,20 +62,31 @@ fn runtime() -> &'static Runtime {
     RUNTIME.get_or_init(|| Runtime::new(None).expect("the engine comes up"))
 }
 
-/// Loads and calls a plugin; answers whether its `start` succeeded.
-fn play(component: &[u8]) -> bool {
+/// How far a plugin comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reached {
+    /// It does not load, or does not start.
+    Nothing,
+    /// It started, and is asked for steps.
+    Step,
+    /// A fresh guest went on from its snapshot.
+    Restored,
+}
+
+/// Loads and calls a plugin.
+fn play(component: &[u8]) -> Reached {
     let plugin = match runtime().load_bytes(Path::new("fuzzed.wasm"), component) {
         Ok(plugin) => plugin,
         Err(error) => {
             check_plugin_error(&error);
-            return false;
+            return Reached::Nothing;
         }
     };
     assert!(plugin.facts().problems.is_empty());
-    let Some(mut guest) = instantiate(&plugin) else { return false };
+    let Some(mut guest) = instantiate(&plugin) else { return Reached::Nothing };
     let started = call(&plugin, &mut guest, |guest| guest.start(&job(), "{}"));
     if !started {
-        return false;
+        return Reached::Nothing;
     }
     for _ in 0..STEPS {
         call(&plugin, &mut guest, |guest| guest.step().map(drop));
@@ -82,24 +94,23 @@ fn play(component: &[u8]) -> bool {
     let mut snapshot = Snapshot::default();
     call(&plugin, &mut guest, |guest| guest.snapshot(Snapshot::default()).map(|taken| snapshot = taken));
     check_snapshot(&snapshot);
-    restore(&plugin, &guest, snapshot);
-    true
+    if restore(&plugin, &guest, snapshot) { Reached::Restored } else { Reached::Step }
 }
 
-/// Goes on from a snapshot in a fresh guest.
-fn restore(plugin: &Plugin, before: &Guest, snapshot: Snapshot) {
-    let Some(mut guest) = instantiate(plugin) else { return };
+/// Goes on from a snapshot in a fresh guest, and answers whether that could be done.
+fn restore(plugin: &Plugin, before: &Guest, snapshot: Snapshot) -> bool {
+    let Some(mut guest) = instantiate(plugin) else { return false };
     guest.set_random_position(before.random_position());
     let kept = snapshot.clone();
     let mut back = None;
     call(plugin, &mut guest, |guest| guest.restore(&job(), "{}", snapshot).map(|snapshot| back = Some(snapshot)));
-    if let Some(back) = back {
-        assert_eq!(back, kept, "restore changed the snapshot");
-        for _ in 0..STEPS {
-            call(plugin, &mut guest, |guest| guest.step().map(drop));
-        }
-        call(plugin, &mut guest, |guest| guest.snapshot(back).map(|taken| check_snapshot(&taken)));
+    let Some(back) = back else { return false };
+    assert_eq!(back, kept, "restore changed the snapshot");
+    for _ in 0..STEPS {
+        call(plugin, &mut guest, |guest| guest.step().map(drop));
     }
+    call(plugin, &mut guest, |guest| guest.snapshot(back).map(|taken| check_snapshot(&taken)));
+    true
 }
 
 fn instantiate(plugin: &Plugin) -> Option<Guest> {
