@@ -68,6 +68,9 @@ mod seeds {
         write("checkpoint", "raw", &checkpoint(&[(SectionKind::State, "noise", &noise)], b"{}"));
         write("checkpoint", "packed", &checkpoint(&[(SectionKind::Memory, "zeros", &[0; 3000])], b"{\"a\":1}"));
         write("checkpoint", "many", &checkpoint(&many, b"null"));
+        // What a host wrote, so that it is loaded too.
+        let metadata = br#"{"host_version":"0.1.0","made":"","job":"job","task_index":0,"task_count":1,"lineage":"e0001-0000000a","tenure":"e0001-0000000a","next_step":5,"finished":null,"progress":{"done":5,"total":10},"plugin":{"name":"p","digest":"sha256:00","state_version":1},"config":"{}","input":null,"seed":7,"random":{"secure":{"words":0},"insecure":{"words":0}},"device":"cpu","elapsed_ms":5,"outputs":{"folders":["a"],"files":{"a/b":{"bytes":0,"ranges":[]}},"metrics":null}}"#;
+        write("checkpoint", "of-a-job", &checkpoint(&[(SectionKind::State, "n", &noise[..8])], metadata));
         // Two chunks, small where they are stored.
         write(
             "checkpoint",

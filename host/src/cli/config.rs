@@ -163,7 +163,7 @@ mod tests {
         }
         // What is written with more digits than a number has becomes canonical once and for all.
         let long = loaded(&"7".repeat(133), nowhere).unwrap();
-        assert_eq!(long.parse::<f64>().unwrap(), "7".repeat(133).parse().unwrap());
+        assert_eq!(long.parse::<f64>().unwrap(), "7".repeat(133).parse::<f64>().unwrap());
         assert_eq!(loaded(&long, nowhere).unwrap(), long);
     }
 

@@ -1,6 +1,6 @@
 //! Targets `component` and `plugin_bytes`: plugins that nobody wrote.
 //!
-//! `component` makes a module of `wasm-smith` a component that fits the world ([`module`]), loads it with the real
+//! `component` makes a module of `wasm-smith` a component that fits the world (`module`), loads it with the real
 //! [`Runtime`], and calls it as an attempt would: start, some steps, a snapshot, and restore in a fresh guest. Most bodies
 //! are nonsense, and most of them end in a trap or without an end; what must hold is that the host says so. At least half of
 //! the inputs must come as far as `step`, else the target proves little: it counts, and `cargo xtask fuzz` checks the count.
