@@ -18,7 +18,7 @@ impl Share {
     pub(super) fn count(&self, reached: bool) {
         let inputs = self.inputs.fetch_add(1, Ordering::Relaxed) + 1;
         let reached = self.reached.fetch_add(u64::from(reached), Ordering::Relaxed) + u64::from(reached);
-        if inputs.is_multiple_of(100) {
+        if inputs.is_multiple_of(100) || (inputs >= 16 && inputs.is_power_of_two()) {
             eprintln!("reached step: {reached} of {inputs} inputs");
         }
     }
