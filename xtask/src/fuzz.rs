@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! host/fuzz/seeds/NAME          inputs to begin with, committed
-//! target/fuzz/corpus/NAME       inputs that reach something new, kept from run to run
+//! target/fuzz/corpus/NAME       inputs that reach something new, kept from run to run; `brief` instead of `corpus` in CI
+//! target/fuzz/corpus/NAME.log   what libFuzzer said
 //! target/fuzz/artifacts/NAME    findings
-//! target/fuzz/logs/NAME.log     what libFuzzer said
 //! ```
 //!
 //! As many targets run at a time as there are processors, each on one of them.
@@ -150,11 +150,10 @@ fn one(target: Target, time: Duration, corpora: &str) -> Result<Outcome> {
     let place = step::target().join("fuzz");
     let corpus = place.join(corpora).join(target.name());
     let artifacts = place.join("artifacts").join(target.name());
-    let logs = place.join("logs");
-    for folder in [&corpus, &artifacts, &logs] {
+    for folder in [&corpus, &artifacts] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
     }
-    let log = logs.join(format!("{}.log", target.name()));
+    let log = corpus.with_extension("log");
     let said = File::create(&log).with_context(|| format!("cannot write `{}`", log.display()))?;
     let mut fuzzer = Command::new(target.program());
     fuzzer
