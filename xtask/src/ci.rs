@@ -1,7 +1,8 @@
 //! What CI runs, cheapest first; the first failure ends it.
 //!
 //! The host is always selected alone, as people do who type `cargo test --release`: features are unified over what is
-//! selected, and with the other packages beside it wasmtime would be built a second time.
+//! selected, and with the other packages beside it wasmtime would be built a second time. The fuzz targets stand on the host
+//! and ask its dependencies for nothing more, so alone they take the wasmtime that is there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::tally::Tally;
-use crate::{documents, host, packages, plugins, step};
+use crate::{documents, fuzz, host, packages, plugins, step};
 
 /// Runs every check, and prints the sum of the tests as the last line.
 pub(crate) fn run() -> Result<()> {
@@ -21,14 +22,17 @@ pub(crate) fn run() -> Result<()> {
     documents::run(&mut skipped)?;
     dependencies(&mut skipped)?;
     plugins::build()?;
-    for (what, packages) in SELECTIONS {
+    let selections = selections(&mut skipped);
+    for (what, packages) in selections {
         lints(what, packages)?;
         documentation(what, packages)?;
     }
     let sabotaged = host::build_sabotaged()?;
 
     let mut tally = Tally { skipped: skipped.len() as u64, ..Tally::default() };
-    let outcome = tests(&sabotaged, &mut tally).and_then(|()| options());
+    let outcome = tests(selections, &sabotaged, &mut tally)
+        .and_then(|()| options())
+        .and_then(|()| fuzzing(selections, &mut tally));
     for reason in skipped {
         println!("SKIPPED {reason}");
     }
@@ -39,9 +43,32 @@ pub(crate) fn run() -> Result<()> {
     outcome
 }
 
-/// What is built together: all packages but the host, and the host.
-const SELECTIONS: [(&str, &[&str]); 2] =
-    [("other packages", &["--workspace", "--exclude", "steadfast"]), ("host", &["-p", "steadfast"])];
+/// A name, and the packages that are built together.
+type Selection = (&'static str, &'static [&'static str]);
+
+/// All packages but the host and what stands on it; the host; the fuzz targets.
+const SELECTIONS: [Selection; 3] = [
+    ("other packages", &["--workspace", "--exclude", "steadfast", "--exclude", "steadfast-fuzz"]),
+    ("host", &["-p", "steadfast"]),
+    FUZZ_TARGETS,
+];
+const FUZZ_TARGETS: Selection = ("fuzz targets", &["-p", "steadfast-fuzz"]);
+
+/// All selections; without the fuzz targets where nothing can compile libFuzzer.
+fn selections(skipped: &mut Vec<String>) -> &'static [Selection] {
+    match fuzz::compiler() {
+        Ok(()) => &SELECTIONS,
+        Err(missing) => {
+            skipped.push(format!("fuzz targets: {missing}"));
+            &SELECTIONS[..2]
+        }
+    }
+}
+
+/// Every fuzz target for a short time.
+fn fuzzing(selections: &[Selection], tally: &mut Tally) -> Result<()> {
+    if selections.contains(&FUZZ_TARGETS) { fuzz::brief(tally) } else { Ok(()) }
+}
 
 fn lints(what: &str, packages: &[&str]) -> Result<()> {
     let mut lints = step::cargo(["clippy", "--release", "--all-targets"]);
@@ -54,10 +81,10 @@ fn documentation(what: &str, packages: &[&str]) -> Result<()> {
     step::run(&format!("documentation of {what}"), &mut documentation)
 }
 
-fn tests(sabotaged: &Path, tally: &mut Tally) -> Result<()> {
-    for (what, packages) in SELECTIONS {
+fn tests(selections: &[Selection], sabotaged: &Path, tally: &mut Tally) -> Result<()> {
+    for (what, packages) in selections {
         let mut tests = step::cargo(["test", "--release", "--no-fail-fast"]);
-        tests.args(packages).env("STEADFAST_SABOTAGED_HOST", sabotaged);
+        tests.args(*packages).env("STEADFAST_SABOTAGED_HOST", sabotaged);
         step::run_lines(&format!("tests of {what}"), &mut tests, |line| tally.see(line))?;
     }
     Ok(())

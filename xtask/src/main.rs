@@ -7,6 +7,7 @@
 //! host      the host, and the host with durability rules that can be switched off
 //! ci        what CI runs, cheapest first
 //! tally     sums what the test runner says
+//! fuzz      the fuzz targets, built with instrumentation and run
 //! demo      the main job, with the platform played against it
 //! documents what the README says: scripts, manifests, job files, options
 //! packages  programs that a check needs and a fresh machine lacks
@@ -20,6 +21,7 @@ mod bench;
 mod ci;
 mod demo;
 mod documents;
+mod fuzz;
 mod host;
 mod packages;
 mod plugins;
@@ -28,6 +30,7 @@ mod step;
 mod tally;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -47,6 +50,15 @@ enum Command {
     Test,
     /// Build the example plugins and the test guests for wasm32-wasip2, adding the target if it is missing
     Plugins,
+    /// Feed made-up checkpoints, folders, job files and plugins to the host, and look for a panic or a broken promise
+    Fuzz {
+        /// Which targets; all of them if none is named
+        #[arg(value_enum)]
+        targets: Vec<fuzz::Target>,
+        /// How long for each, such as 60s or 10m
+        #[arg(long, default_value = "60s", value_parser = fuzz::time)]
+        time: Duration,
+    },
     /// The long proofs, which CI does not run
     Rack {
         /// Which one
@@ -65,6 +77,7 @@ fn main() -> ExitCode {
         Command::Demo => demo::run(),
         Command::Test => ci::run(),
         Command::Plugins => plugins::build(),
+        Command::Fuzz { targets, time } => fuzz::run(&targets, time),
         Command::Rack { name } => rack::run(name),
         Command::Bench { figures } => bench::run(&figures),
     };

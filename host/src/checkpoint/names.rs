@@ -42,8 +42,9 @@ impl FromStr for Tenure {
     type Err = ForeignName;
 
     fn from_str(text: &str) -> Result<Self, ForeignName> {
+        // Only the one way to write it, as for names below.
         split_tenure(text)
-            .filter(|(_, rest)| rest.is_empty())
+            .filter(|(tenure, rest)| rest.is_empty() && tenure.to_string() == text)
             .map(|(tenure, _)| tenure)
             .ok_or_else(|| ForeignName(text.into()))
     }
@@ -240,9 +241,14 @@ mod tests {
             "e0001-9c1f2a3b-12.ckpt",
             "e+001-9c1f2a3b.claim",
             "output-",
+            "output-e1-9c1f2a3b",
+            "output-e00001-9c1f2a3b",
             "set-aside",
         ] {
             assert_eq!(FileName::parse(name), None, "{name}");
+        }
+        for text in ["e1-9c1f2a3b", "e00001-9c1f2a3b", "e0001-9c1f2a3b.claim"] {
+            assert!(text.parse::<Tenure>().is_err(), "{text}");
         }
     }
 }

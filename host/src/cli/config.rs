@@ -101,7 +101,7 @@ fn from_file(path: &Path) -> Result<Value, Failure> {
     }
 }
 
-fn json(text: &str, origin: &str) -> Result<Value, Failure> {
+pub(super) fn json(text: &str, origin: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|error| {
         let failure = Failure::usage(format!("{origin} is no valid JSON: {error}"));
         match origin {
@@ -113,7 +113,7 @@ fn json(text: &str, origin: &str) -> Result<Value, Failure> {
 }
 
 /// Dates become texts; what JSON has no form for is refused.
-fn from_toml(value: toml::Value) -> Result<Value, String> {
+pub(super) fn from_toml(value: toml::Value) -> Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => text.into(),
         toml::Value::Integer(number) => number.into(),
@@ -154,6 +154,18 @@ mod tests {
         assert_eq!(loaded("7", folder.path()).unwrap(), "8", "a file wins");
         assert_eq!(loaded("9", folder.path()).unwrap(), "9");
         assert_eq!(loaded("null", folder.path()).unwrap(), "null");
+    }
+
+    #[test]
+    fn numbers_are_read_as_they_are_written() {
+        let nowhere = Path::new("nowhere");
+        for given in ["7.777777777777778e+132", "3.333333333333333e+52", "5.555555555555555e+103", "0.1", "5e-324"] {
+            assert_eq!(loaded(given, nowhere).unwrap(), given);
+        }
+        // What is written with more digits than a number has becomes canonical once and for all.
+        let long = loaded(&"7".repeat(133), nowhere).unwrap();
+        assert_eq!(long.parse::<f64>().unwrap(), "7".repeat(133).parse::<f64>().unwrap());
+        assert_eq!(loaded(&long, nowhere).unwrap(), long);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) fn read(path: &Path) -> Result<RunOptions, Failure> {
     options.based_at(path.parent().unwrap_or(Path::new("")))
 }
 
-fn parse(path: &Path, text: &str) -> Result<RunOptions, Failure> {
+pub(super) fn parse(path: &Path, text: &str) -> Result<RunOptions, Failure> {
     let table = toml::de::DeTable::parse(text).map_err(|error| at(path, text, &error))?;
     let known = known_names();
     for key in table.get_ref().keys() {

@@ -10,6 +10,10 @@
 mod checkpoint;
 mod config;
 mod failure;
+// Private readers, for the fuzz targets: nothing that a user of this crate could rely on.
+#[cfg(any(fuzzing, clippy))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod job_file;
 mod options;
 mod output;

@@ -1,11 +1,13 @@
 //! The long proofs: run before a piece of work is called done, and not in CI.
 //!
 //! ```text
+//! fuzz        ten minutes of every fuzz target
 //! image       the container image, built and run as a platform would
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
 //! slurm       a real Slurm, real preemptions, the README's own scripts
 //! ```
 
+mod fuzz;
 mod image;
 mod rehearsals;
 mod slurm;
@@ -24,6 +26,8 @@ pub(crate) enum Rack {
     Slurm,
     /// The container image: built, run as process 1, preempted, and what it promises
     Image,
+    /// No finding in ten minutes of every fuzz target
+    Fuzz,
 }
 
 /// Runs one.
@@ -33,5 +37,6 @@ pub(crate) fn run(rack: Rack) -> Result<()> {
         Rack::Sabotage => rehearsals::sabotage(),
         Rack::Slurm => slurm::run(),
         Rack::Image => image::run(),
+        Rack::Fuzz => fuzz::run(),
     }
 }

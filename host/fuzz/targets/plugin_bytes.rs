@@ -1,0 +1,4 @@
+//! Any bytes as a plugin's file: see `steadfast_fuzz::plugin`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| steadfast_fuzz::plugin::run_bytes(bytes));
