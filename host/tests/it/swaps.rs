@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::support::{Phase, Place, Run, component, metadata_of, undisturbed};
+use crate::support::{Attempt, Ended, Finished, Phase, Place, Run, component, metadata_of, undisturbed};
 
 const STEPS: &str = r#"{"steps": 12}"#;
 
@@ -20,19 +20,33 @@ fn variant(name: &str, mark: u8) -> Vec<u8> {
 struct Job {
     place: Place,
     file: PathBuf,
+    config: &'static str,
 }
 
 impl Job {
     fn new(first: &[u8]) -> Self {
+        Self::with(first, STEPS)
+    }
+
+    fn with(first: &[u8], config: &'static str) -> Self {
         let place = Place::new();
         let file = place.path().join("stochastic.wasm");
         fs::write(&file, first).unwrap();
-        Self { place, file }
+        Self { place, file, config }
     }
 
     fn run(&self, options: &str) -> Run {
         let run = self.place.command(&["run"]).arg(&self.file).arg("--volume").arg(self.place.volume());
-        run.arg("--scratch").arg(self.place.path().join("scratch")).config(STEPS).args(options)
+        run.arg("--scratch").arg(self.place.path().join("scratch")).config(self.config).args(options)
+    }
+
+    /// An attempt that is about to run step 5. It goes on from a checkpoint, so that none is being saved: a change waits for a
+    /// save that is under way.
+    fn held_at_5(&self, options: &str) -> Attempt {
+        self.run("--every 1000steps").term_at(Phase::Step, 4).expect_code(143);
+        let mut attempt = self.run(&format!("--every 1000steps {options}")).start();
+        attempt.until(Phase::Step, 5);
+        attempt
     }
 
     fn change(&self, plugin: &[u8]) {
@@ -55,10 +69,7 @@ fn a_changed_file_takes_over_between_two_steps_and_nothing_is_lost() {
     let whole = undisturbed("stochastic", STEPS);
     let (first, second) = (variant("stochastic", 1), variant("stochastic", 2));
     let job = Job::new(&first);
-    let mut attempt = job.run("--watch --every 1000steps").start();
-    attempt.until(Phase::Step, 5);
-    // A change waits for a save that is under way.
-    attempt.until_said("Saved step 0");
+    let mut attempt = job.held_at_5("--watch");
     job.change(&second);
     attempt.until_said("which is tried at the next step");
     let ended = attempt.end().expect_code(0);
@@ -74,10 +85,7 @@ fn a_changed_file_takes_over_between_two_steps_and_nothing_is_lost() {
 #[test]
 fn without_watch_a_signal_makes_it_look() {
     let job = Job::new(&variant("stochastic", 1));
-    let mut attempt = job.run("--every 1000steps").start();
-    attempt.until(Phase::Step, 5);
-    // A change waits for a save that is under way.
-    attempt.until_said("Saved step 0");
+    let mut attempt = job.held_at_5("");
     job.change(&variant("stochastic", 2));
     attempt.signal(Signal::HUP);
     attempt.until_said("which is tried at the next step");
@@ -91,10 +99,7 @@ fn what_is_no_plugin_is_told_once_and_changes_nothing() {
     let truncated = good[..good.len() / 2].to_vec();
     for (bad, said) in [(truncated, "is not"), (fs::read(component("command")).unwrap(), "is not a Steadfast plugin")] {
         let job = Job::new(&good);
-        let mut attempt = job.run("--watch --every 1000steps").start();
-        attempt.until(Phase::Step, 5);
-        // A change waits for a save that is under way.
-        attempt.until_said("Saved step 0");
+        let mut attempt = job.held_at_5("--watch");
         job.change(&bad);
         attempt.until_said("The changed plugin file is not used");
         let ended = attempt.end().expect_code(0).says(said).never_says("Changing the plugin");
@@ -107,10 +112,7 @@ fn what_is_no_plugin_is_told_once_and_changes_nothing() {
 fn a_plugin_that_cannot_read_the_state_gives_way_to_the_old_one_in_the_same_process() {
     let whole = undisturbed("stochastic", STEPS);
     let job = Job::new(&variant("stochastic", 1));
-    let mut attempt = job.run("--watch --every 1000steps").start();
-    attempt.until(Phase::Step, 5);
-    // A change waits for a save that is under way.
-    attempt.until_said("Saved step 0");
+    let mut attempt = job.held_at_5("--watch");
     job.change(&fs::read(component("countdown")).unwrap());
     attempt.until_said("which is tried at the next step");
     let ended = attempt.end().expect_code(0);
@@ -128,10 +130,7 @@ fn a_pinned_digest_is_the_only_one() {
     job.run(&pinned).exits(2).says("and --plugin-digest asks for").never_says("panicked");
     assert_eq!(fs::read_dir(job.place.volume()).unwrap().count(), 0, "nothing is written");
     job.change(&second);
-    let mut attempt = job.run(&format!("{pinned} --watch")).start();
-    attempt.until(Phase::Step, 5);
-    // A change waits for a save that is under way.
-    attempt.until_said("Saved step 0");
+    let mut attempt = job.held_at_5(&format!("{pinned} --watch"));
     job.change(&first);
     attempt.until_said("The changed plugin file is not used");
     attempt.end().expect_code(0).says("--plugin-digest asks for").never_says("Changing the plugin");
@@ -145,27 +144,24 @@ const SIXTEEN: &str = r#"{"steps": 16}"#;
 
 impl Releases {
     fn new(first: &str) -> Self {
-        Self(Job::new(&release(first)))
+        Self(Job::with(&release(first), SIXTEEN))
     }
 
     fn run(&self, options: &str) -> Run {
-        let run = self.0.place.command(&["run"]).arg(&self.0.file).arg("--volume").arg(self.0.place.volume());
-        run.arg("--scratch").arg(self.0.place.path().join("scratch")).config(SIXTEEN).args(options)
+        self.0.run(options)
     }
 
     /// Runs it from the start and changes to another release while step 5 is held.
-    fn changed_at_5(&self, to: &str, options: &str) -> crate::support::Ended {
+    fn changed_at_5(&self, to: &str, options: &str) -> Ended {
         let mut attempt = self.run(&format!("--watch --every 1000steps {options}")).start();
         attempt.until(Phase::Step, 5);
-        // A change waits for a save that is under way.
-        attempt.until_said("Saved step 0");
         self.0.change(&release(to));
         attempt.until_said("which is tried at the next step");
         attempt.end()
     }
 
     /// What the job came to.
-    fn finished(&self) -> crate::support::Finished {
+    fn finished(&self) -> Finished {
         self.0.place.finished("stochastic")
     }
 }
@@ -175,7 +171,7 @@ fn release(name: &str) -> Vec<u8> {
 }
 
 /// What comes of the first release alone.
-fn first_release_alone() -> crate::support::Finished {
+fn first_release_alone() -> Finished {
     let releases = Releases::new("swap_good_a");
     releases.run("").done();
     releases.finished()
@@ -224,22 +220,19 @@ fn a_change_does_not_depend_on_the_old_code() {
         let run = run.arg("--scratch").arg(releases.0.place.path().join("scratch")).args(options);
         run.config(r#"{"snapshot_fails_from": 5, "steps": 16}"#)
     };
+    run("--every 1000steps").term_at(Phase::Step, 4).expect_code(143);
     let mut attempt = run("--watch --every 1000steps").start();
     attempt.until(Phase::Step, 7);
-    attempt.until_said("Saved step 0");
     releases.0.change(&release("swap_good_b"));
     attempt.until_said("which is tried at the next step");
     let ended = attempt.end().expect_code(0).says("The old plugin cannot save its state");
-    ended.says("the new one goes on from the checkpoint of step 0, and 8 steps are run again").says("Done: ");
+    ended.says("the new one goes on from the checkpoint of step 4, and 4 steps are run again").says("Done: ");
 }
 
 #[test]
 fn an_attempt_on_an_old_image_goes_on_under_the_plugin_that_the_job_has_now() {
     let releases = Releases::new("swap_good_a");
-    let mut attempt = releases.run("--watch --every 1000steps").start();
-    attempt.until(Phase::Step, 5);
-    // A change waits for a save that is under way.
-    attempt.until_said("Saved step 0");
+    let mut attempt = releases.0.held_at_5("--watch");
     releases.0.change(&release("swap_good_b"));
     attempt.until_said("which is tried at the next step");
     attempt.until(Phase::Step, 9);

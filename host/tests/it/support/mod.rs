@@ -8,7 +8,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use attempt::{Ended, Run};
+pub(crate) use attempt::{Attempt, Ended, Run};
 pub(crate) use finished::Finished;
 pub(crate) use mount::Mount;
 pub(crate) use place::{Place, metadata_of, state_of};
