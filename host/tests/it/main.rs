@@ -11,6 +11,7 @@
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `commands` | the commands that only look, and what is printed |
+//! | `plugins` | what a plugin says of itself; making one, and trying one on a job's checkpoints |
 //! | `hostile` | what others do to the folders that an attempt works in |
 //! | `support` | places, attempts, what an attempt left behind |
 //!
@@ -26,6 +27,7 @@ mod hostile;
 mod life;
 mod memory;
 mod outputs;
+mod plugins;
 mod rehearsals;
 mod stops;
 mod support;
