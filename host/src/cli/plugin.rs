@@ -1,6 +1,7 @@
-//! `steadfast plugin`: what a file is, what it lacks to be a plugin, and compiling it before it is needed.
+//! `steadfast plugin`: making one, what a file is and what it lacks to be one, and compiling it before it is needed.
 
 mod compile;
+mod new;
 
 use std::io;
 use std::path::Path;
@@ -14,7 +15,7 @@ use super::failure::Failure;
 use super::print;
 use super::values::Place;
 
-/// Look at plugins, and compile them before they are needed: inspect, compile
+/// Make plugins, look at them, and compile them before they are needed: new, inspect, compile
 #[derive(Args, Clone, Debug)]
 pub(super) struct PluginCommand {
     #[command(subcommand)]
@@ -23,6 +24,7 @@ pub(super) struct PluginCommand {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Action {
+    New(new::NewCommand),
     /// Show what a file exports and imports, and what is missing for a plugin and how to get it; exit 1 if it is none
     Inspect {
         /// The file
@@ -37,6 +39,7 @@ enum Action {
 pub(super) fn execute(command: PluginCommand) -> Result<u8, Failure> {
     match command.action {
         Action::Inspect { file, json } => inspect(&file, json),
+        Action::New(command) => new::execute(&command),
         Action::Compile(command) => compile::execute(&command),
     }
 }
