@@ -1,7 +1,8 @@
-//! `steadfast plugin`: making one, what a file is and what it lacks to be one, and compiling it before it is needed.
+//! `steadfast plugin`: making one, what a file is and what it lacks to be one, trying and compiling it before it is needed.
 
 mod compile;
 mod new;
+mod trial;
 
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ use super::failure::Failure;
 use super::print;
 use super::values::Place;
 
-/// Make plugins, look at them, and compile them before they are needed: new, inspect, compile
+/// Make plugins, look at them, try and compile them before they are needed: new, inspect, try, compile
 #[derive(Args, Clone, Debug)]
 pub(super) struct PluginCommand {
     #[command(subcommand)]
@@ -33,6 +34,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    Try(trial::TryCommand),
     Compile(compile::CompileCommand),
 }
 
@@ -40,6 +42,7 @@ pub(super) fn execute(command: PluginCommand) -> Result<u8, Failure> {
     match command.action {
         Action::Inspect { file, json } => inspect(&file, json),
         Action::New(command) => new::execute(&command),
+        Action::Try(command) => trial::execute(command),
         Action::Compile(command) => compile::execute(&command),
     }
 }
