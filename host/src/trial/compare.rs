@@ -151,6 +151,47 @@ fn state(new: &Played, old: &Played) -> Aspect {
 
 fn random(new: &Played, old: &Played) -> Aspect {
     let equal = new.random == old.random;
-    let text = if equal { "as many were drawn" } else { "another number was drawn than by the old one" };
+    let text = if equal { "as many bytes were drawn" } else { "more or fewer bytes were drawn than by the old one" };
     Aspect { what: "random", equal, text: text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+
+    #[test]
+    fn outputs_differ_by_presence_kind_and_first_byte() {
+        let place = tempfile::tempdir().unwrap();
+        let (here, there) = (place.path().join("here"), place.path().join("there"));
+        let file = |path: &Path, text: &str| fs::write(path, text).unwrap();
+        for side in [&here, &there] {
+            fs::create_dir_all(side.join("folder")).unwrap();
+            file(&side.join("folder/same"), "same");
+            // It leads nowhere, and is not followed.
+            std::os::unix::fs::symlink("nowhere", side.join("link")).unwrap();
+        }
+        file(&here.join("longer"), "abcd");
+        file(&there.join("longer"), "ab");
+        file(&here.join("new"), "");
+        file(&there.join("missing"), "");
+        file(&here.join("kind"), "");
+        fs::create_dir(there.join("kind")).unwrap();
+
+        let mut paths = BTreeSet::new();
+        list(&here, "", &mut paths).unwrap();
+        list(&there, "", &mut paths).unwrap();
+        let say =
+            |path: &String| difference(&here.join(path), &there.join(path)).unwrap().map(|how| format!("{path} {how}"));
+        let said: Vec<_> = paths.iter().filter_map(say).collect();
+        let expected = [
+            "kind is of another kind",
+            "longer differs from byte 2 on (4 bytes, the old one's 2)",
+            "missing is missing",
+            "new is new",
+        ];
+        assert_eq!(said, expected);
+        assert_eq!(paths.len(), 7);
+    }
 }
