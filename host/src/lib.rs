@@ -9,8 +9,8 @@
 //!                                               └──────────► exit code
 //! ```
 //!
-//! Data flows one way. [`job`] is the only module that knows plugin and checkpoint; those never import one another. Start
-//! reading at `job/run.rs`.
+//! Data flows one way. [`job`], and [`trial`], which only reads, are the modules that know plugin and checkpoint; those never import
+//! one another. Start reading at `job/run.rs`.
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -21,6 +21,7 @@
 //! | [`platform`] | who am I (job, task, attempt), how will I be stopped, does the volume last |
 //! | [`report`] | log lines, progress, the opening block |
 //! | [`supervise`] | rehearsals: attempts as child processes, preempted on purpose |
+//! | [`trial`] | a new plugin on a job's checkpoints, before it is swapped in; writes nothing |
 //!
 //! # Invariants
 //!
@@ -52,3 +53,4 @@ pub mod platform;
 pub mod plugin;
 pub mod report;
 pub mod supervise;
+pub mod trial;

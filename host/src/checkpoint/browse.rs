@@ -6,11 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::format::{FormatError, Reader, SectionKind};
+use super::format::{FormatError, ReadAt, Reader, SectionKind};
 use super::metadata::Metadata;
 use super::names::{FileName, TaskFolder, Tenure};
-use super::outputs::{self, FileRanges, Segments};
-use super::store::{AttemptRecord, DoneRecord, SET_ASIDE, Store, StoreError, parse};
+use super::outputs::{self, FileRanges, RebuildError, Segments};
+use super::store::{AttemptRecord, DoneRecord, PLUGINS, SET_ASIDE, Section, Store, StoreError, parse, read};
 use super::volume::{Disk, Volume};
 use crate::job::spec::{BadJobName, JobName};
 
@@ -57,6 +57,32 @@ pub struct Shown {
     pub sections: Vec<(SectionKind, String, u64, u64)>,
     /// The file's size.
     pub file_bytes: u64,
+}
+
+/// All that a checkpoint holds.
+#[derive(Debug)]
+pub struct Content {
+    /// What it says about itself.
+    pub metadata: Metadata,
+    /// The state.
+    pub sections: Vec<Section>,
+    /// The task's folder, with the segments that its outputs stand on.
+    pub folder: PathBuf,
+}
+
+impl Content {
+    /// Fills the empty folder `output` as the guest's was then, and `metrics` if there were any.
+    pub fn rebuild(&self, output: &Path, metrics: &Path) -> Result<(), RebuildError> {
+        let volume = Disk::new(&self.folder);
+        outputs::rebuild(&self.metadata.outputs, &mut Segments::new(&volume, PathBuf::new()), output, metrics)
+    }
+
+    /// Where the component that wrote the state is kept, unless somebody removed it.
+    #[must_use]
+    pub fn plugin(&self) -> PathBuf {
+        let name = format!("{}.wasm", self.metadata.plugin.digest.replace(':', "-"));
+        self.folder.parent().unwrap_or(Path::new("")).join(PLUGINS).join(name)
+    }
 }
 
 /// What cannot be looked at.
@@ -265,24 +291,44 @@ pub fn show(path: &Path) -> Result<Shown, BrowseError> {
 pub fn verify(path: &Path) -> Result<(), BrowseError> {
     on_file(path, |reader, _| {
         reader.verify()?;
-        let metadata = parse(reader.metadata())?;
-        metadata.outputs.check().map_err(|what| FormatError::Damaged { what, offset: 0 })?;
-        // A checkpoint that was set aside lies one folder below its segments.
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let folder = if folder.ends_with(SET_ASIDE) { folder.parent().unwrap_or(folder) } else { folder };
-        let volume = Disk::new(folder);
-        outputs::verify(&metadata.outputs, &mut Segments::new(&volume, PathBuf::new()))
+        verify_outputs(&parse(reader.metadata())?, task_folder_of(path))
     })
 }
 
+/// Reads a whole checkpoint, and checks every byte, also of the output segments that it counts.
+pub fn load(path: &Path) -> Result<Content, BrowseError> {
+    let path = std::path::absolute(path).map_err(|cause| BrowseError::Read { path: path.to_owned(), cause })?;
+    let folder = task_folder_of(&path);
+    let (metadata, sections) = on_bytes(&path, |file| {
+        let (metadata, sections) = read(file)?;
+        verify_outputs(&metadata, folder).map(|()| (metadata, sections))
+    })?;
+    Ok(Content { metadata, sections, folder: folder.to_owned() })
+}
+
+/// The task's folder: a checkpoint that was set aside lies one folder below its segments.
+fn task_folder_of(checkpoint: &Path) -> &Path {
+    let folder = checkpoint.parent().unwrap_or(Path::new(""));
+    if folder.ends_with(SET_ASIDE) { folder.parent().unwrap_or(folder) } else { folder }
+}
+
+fn verify_outputs(metadata: &Metadata, folder: &Path) -> Result<(), FormatError> {
+    metadata.outputs.check().map_err(|what| FormatError::Damaged { what, offset: 0 })?;
+    let volume = Disk::new(folder);
+    outputs::verify(&metadata.outputs, &mut Segments::new(&volume, PathBuf::new()))
+}
+
 fn on_file<T>(path: &Path, look: impl FnOnce(&Reader<'_>, u64) -> Result<T, FormatError>) -> Result<T, BrowseError> {
+    on_bytes(path, |file| {
+        let bytes = file.len().map_err(FormatError::Io)?;
+        look(&Reader::open(file)?, bytes)
+    })
+}
+
+fn on_bytes<T>(path: &Path, look: impl FnOnce(&dyn ReadAt) -> Result<T, FormatError>) -> Result<T, BrowseError> {
     let failed = |cause| BrowseError::Read { path: path.to_owned(), cause };
     let name = path.file_name().ok_or_else(|| BrowseError::Nothing(path.to_owned()))?;
     let volume = Disk::new(path.parent().unwrap_or(Path::new("")));
     let file = volume.open(Path::new(name)).map_err(failed)?;
-    let read = || {
-        let bytes = file.len().map_err(FormatError::Io)?;
-        look(&Reader::open(&*file)?, bytes)
-    };
-    read().map_err(|cause| BrowseError::Format { path: path.to_owned(), cause })
+    look(&*file).map_err(|cause| BrowseError::Format { path: path.to_owned(), cause })
 }

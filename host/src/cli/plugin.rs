@@ -1,6 +1,8 @@
-//! `steadfast plugin`: what a file is, what it lacks to be a plugin, and compiling it before it is needed.
+//! `steadfast plugin`: making one, what a file is and what it lacks to be one, trying and compiling it before it is needed.
 
 mod compile;
+mod new;
+mod trial;
 
 use std::path::Path;
 
@@ -16,7 +18,7 @@ use super::values::Place;
 /// What `inspect` exits with for a file that is none.
 const NO_PLUGIN: u8 = 1;
 
-/// Look at plugins, and compile them before they are needed: inspect, compile
+/// Make plugins, look at them, try and compile them before they are needed: new, inspect, try, compile
 #[derive(Args, Clone, Debug)]
 pub(super) struct PluginCommand {
     #[command(subcommand)]
@@ -25,6 +27,7 @@ pub(super) struct PluginCommand {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Action {
+    New(new::NewCommand),
     /// Show what a file exports and imports, and what is missing for a plugin and how to get it; exit 1 if it is none
     Inspect {
         /// The file
@@ -33,12 +36,15 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    Try(trial::TryCommand),
     Compile(compile::CompileCommand),
 }
 
 pub(super) fn execute(command: PluginCommand) -> Result<u8, Failure> {
     match command.action {
         Action::Inspect { file, json } => inspect(&file, json),
+        Action::New(command) => new::execute(&command),
+        Action::Try(command) => trial::execute(command),
         Action::Compile(command) => compile::execute(&command),
     }
 }

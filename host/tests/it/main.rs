@@ -12,6 +12,7 @@
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `commands` | the commands that only look, and what is printed |
+//! | `plugins` | what a plugin says of itself; making one, and trying one on a job's checkpoints |
 //! | `hostile` | what others do to the folders that an attempt works in |
 //! | `refusals` | everything that can be wrong from outside: what the message says, and the exit code |
 //! | `support` | places, attempts, what an attempt left behind |
@@ -28,6 +29,7 @@ mod hostile;
 mod life;
 mod memory;
 mod outputs;
+mod plugins;
 mod refusals;
 mod rehearsals;
 mod stops;

@@ -367,7 +367,8 @@ enum Belongs {
     OtherWork { found: String, wanted: String },
 }
 
-fn read(file: &dyn crate::checkpoint::format::ReadAt) -> Result<(Metadata, Vec<Section>), FormatError> {
+/// A checkpoint's metadata and all of its sections, every byte of them checked.
+pub(crate) fn read(file: &dyn crate::checkpoint::format::ReadAt) -> Result<(Metadata, Vec<Section>), FormatError> {
     let reader = Reader::open(file)?;
     let metadata = parse(reader.metadata())?;
     let mut sections = Vec::with_capacity(reader.sections().len());

@@ -33,8 +33,8 @@ use std::sync::Arc;
 
 pub use claim::{Begun, Choice, Claim, Wish};
 pub use finish::{DoneRecord, FinishError};
-pub(crate) use load::parse;
 pub use load::{Damaged, Decision, LoadError, Loaded, Origin, Section};
+pub(crate) use load::{parse, read};
 pub use record::{AttemptRecord, Call, Ended, Failure, History, Hopeless, SaveFigures, Why};
 pub use session::{ClaimError, ClaimRequest, Draft, SaveError, SavePhase, Saved, Session, Standing};
 pub use survey::Survey;

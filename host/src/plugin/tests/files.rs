@@ -45,6 +45,12 @@ fn files_that_are_no_components_are_named() {
 }
 
 #[test]
+fn a_component_need_not_say_which_state_it_reads() {
+    let plugin = Runtime::new(None).unwrap().load_bytes(Path::new("x.wasm"), &Text::default().build()).unwrap();
+    assert_eq!((plugin.state_versions(), &plugin.facts().state_versions_unclear), (None, &None));
+}
+
+#[test]
 fn paths_that_are_no_files_are_named() {
     let runtime = Runtime::new(None).unwrap();
     let refusal = |path: &Path| runtime.load(path, &|_| {}).err().unwrap().to_string();

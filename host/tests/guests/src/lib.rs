@@ -14,7 +14,8 @@
 //! | `escapes` `races` | try all doors; one of them while others swap it |
 //! | `writes_version` `reads_version` `refuses_version` | state of version 1; version 2 that migrates it; version 2 that does not |
 //! | `swap_good_a` `swap_good_b` `swap_good_c` | releases that go on from one another's state: see [`swapping`] |
-//! | `swap_traps_in_restore` `swap_traps_in_step` `swap_endless` `swap_refuses` `swap_hungry` `swap_scribbles` `swap_snapshot_fails` | releases that say they would, and don't |
+//! | `swap_traps_in_restore` `swap_refuses` `swap_hungry` | releases that say that they would, and don't |
+//! | `swap_traps_in_step` `swap_endless` `swap_scribbles` `swap_snapshot_fails` | releases that do, and fail soon after |
 //! | `wants_more` `command` | components that are no plugins |
 
 pub mod swapping;
