@@ -180,7 +180,8 @@ impl Player {
     fn play(mut self, state: Snapshot) -> Result<(Played, Snapshot), RunError> {
         let mut guest = self.plugin.instantiate(self.settings.clone())?;
         let job = self.job.clone();
-        let state = self.call(Call::Restore, || guest.restore(&job, &self.config, state))?;
+        let state = Arc::new(state);
+        self.call(Call::Restore, || guest.restore(&job, &self.config, &state))?;
         // As in a run: what `restore` draws and reports belongs to no step.
         guest.set_random_position(self.random);
         drop(self.metrics.take());
@@ -201,7 +202,10 @@ impl Player {
         let (random, memory) = (guest.random_position(), guest.memory_used());
         // The guest goes before its outputs are looked at: what it still holds open is written by then.
         drop(guest);
-        Ok((Played { steps, metrics, state: saved, random, memory, scratch: self.scratch }, state))
+        Ok((
+            Played { steps, metrics, state: saved, random, memory, scratch: self.scratch },
+            Arc::try_unwrap(state).unwrap_or_default(),
+        ))
     }
 
     fn call<T>(&self, call: Call, make: impl FnOnce() -> Result<T, CallError>) -> Result<T, RunError> {
