@@ -206,7 +206,7 @@ fn bad_releases_give_way_and_what_they_did_is_gone() {
         let releases = Releases::new("swap_good_a");
         let ended = releases.changed_at_5(name, "--memory-limit 256MiB --step-timeout 2s").expect_code(0);
         let ended = ended.says(&format!("is not used: {said}")).says("Resuming from checkpointed step 6");
-        assert_eq!(ended.stderr.matches("going back to").count(), 1, "{name}: {}", ended.stderr);
+        assert_eq!(ended.stderr.matches("Going back to").count(), 1, "{name}: {}", ended.stderr);
         assert!(releases.finished() == alone, "{name}");
     }
 }

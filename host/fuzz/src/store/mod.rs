@@ -97,7 +97,7 @@ fn attempt(store: &Store, survey: &Survey, wish: Wish, execution: Option<&str>) 
         Ok(session) => session,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    let peeked = session.peek();
+    let _ = session.peek();
     let first = load(store, &mut session);
     let second = load(store, &mut session);
     assert_eq!(format!("{first:?}"), format!("{second:?}"), "the second look decides otherwise");
@@ -105,7 +105,6 @@ fn attempt(store: &Store, survey: &Survey, wish: Wish, execution: Option<&str>) 
         Ok(decision) => check_decision(store, &session, &decision, begins),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    drop(peeked);
 }
 
 fn load(store: &Store, session: &mut Session) -> Result<Decision, LoadError> {

@@ -154,7 +154,7 @@ pub(in crate::job) fn go_back(
     unfit: &dyn std::fmt::Display,
 ) -> Onward {
     let (new, old) = (unfit_plugin.short(), probation.old.short());
-    tracing::warn!("The plugin {new} is not used: {unfit}; going back to {old}");
+    tracing::warn!("Going back to {old}; the plugin {new} is not used: {unfit}");
     journal.record().tried(unfit_plugin.digest());
     Onward { plugin: probation.old, probation: None }
 }

@@ -27,7 +27,7 @@ impl Trouble for Hungry {
     type Options = Self;
 
     fn strike(options: &Self) -> Result<()> {
-        if options.pages > 0 && core::arch::wasm32::memory_grow::<0>(options.pages) == usize::MAX {
+        if options.pages > 0 && grow(options.pages).is_none() {
             std::process::abort();
         }
         let piece = (options.mebibytes << 20) / options.pieces.max(1);
@@ -36,6 +36,16 @@ impl Trouble for Hungry {
         println!("got {} MiB", options.mebibytes);
         Ok(())
     }
+}
+
+/// Asks for so many pages of memory at once.
+fn grow(pages: usize) -> Option<usize> {
+    #[cfg(target_family = "wasm")]
+    let before = core::arch::wasm32::memory_grow::<0>(pages);
+    // There is nothing to ask natively.
+    #[cfg(not(target_family = "wasm"))]
+    let before = pages;
+    (before != usize::MAX).then_some(before)
 }
 
 plugin!(Troubled<Hungry>);

@@ -88,7 +88,7 @@ impl Races {
     fn swap_own(&self) {
         let _ = fs::remove_file("/output/own");
         let _ = fs::remove_dir_all("/output/own");
-        if self.through % 2 == 0 {
+        if self.through.is_multiple_of(2) {
             let _ = fs::soft_link("../../../outside", "/output/own");
         } else {
             let _ = fs::create_dir("/output/aside");
