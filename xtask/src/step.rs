@@ -37,6 +37,12 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Result<()> {
     end(name, started.elapsed(), status, command)
 }
 
+/// Runs a command without a word; fails unless it exits 0.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {}", text(command)))?;
+    if status.success() { Ok(()) } else { bail!("{} ended with {status}", text(command)) }
+}
+
 /// Like [`run`], handing each line of its standard output to `line` after it was passed on.
 pub(crate) fn run_lines(name: &str, command: &mut Command, mut line: impl FnMut(&str)) -> Result<()> {
     begin(name, command);

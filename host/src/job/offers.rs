@@ -40,7 +40,8 @@ impl Offers {
             stops: stops.clone(),
             runtime,
             known: current.digest().to_owned(),
-            judged: Look::at(&spec.plugin),
+            // Not as it is now: it may have changed since the plugin was read.
+            judged: None,
             outbox,
             ready: Arc::clone(&ready),
         };

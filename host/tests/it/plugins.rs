@@ -171,7 +171,10 @@ fn try_tells_what_a_run_would_say_of_a_bad_plugin_and_writes_nothing() {
             "the guest failed in `restore` at step 4: the guest panicked: this release traps in restore",
         ),
         ("swap_traps_in_step", "the guest failed in `step` at step 4: the guest panicked: "),
-        ("swap_endless", "the guest failed in `step` at step 4: interrupted: the step took longer than its limit"),
+        (
+            "swap_endless",
+            "the guest failed in `step` at step 4: interrupted: the call took longer than --step-timeout allows",
+        ),
         ("swap_refuses", "incompatible state: this release does not go on from any state"),
         ("swap_hungry", "the guest failed in `restore` at step 4: out of memory"),
         ("swap_scribbles", "the guest failed in `step` at step 4: the guest panicked: "),
@@ -185,7 +188,7 @@ fn try_tells_what_a_run_would_say_of_a_bad_plugin_and_writes_nothing() {
         assert_eq!(fs::read_dir(place.path().join("scratch")).unwrap().count(), 0, "{plugin} left something behind");
     }
     let asleep = trying(&place, "swap_endless", &place.volume()).config(r#"{"sleeps": true}"#).args(limits).exits(1);
-    assert!(asleep.stdout.contains("the step took longer than its limit"), "{}", asleep.stdout);
+    assert!(asleep.stdout.contains("the call took longer than --step-timeout allows"), "{}", asleep.stdout);
     assert!(asleep.stdout.contains("another configuration than that of the checkpoint"), "{}", asleep.stdout);
     trying(&place, "command", &place.volume()).exits(1).says("is not a Steadfast plugin");
     assert!(everything(&place.volume()) == before, "a trial wrote to the volume");

@@ -153,8 +153,7 @@ impl Releases {
 
     /// Runs it from the start and changes to another release while step 5 is held.
     fn changed_at_5(&self, to: &str, options: &str) -> Ended {
-        let mut attempt = self.run(&format!("--watch --every 1000steps {options}")).start();
-        attempt.until(Phase::Step, 5);
+        let mut attempt = self.0.held_at_5(&format!("--watch {options}"));
         self.0.change(&release(to));
         attempt.until_said("which is tried at the next step");
         attempt.end()

@@ -4,6 +4,7 @@
 //! fuzz        ten minutes of every fuzz target
 //! image       the container image, built and run as a platform would
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
+//! swaps       hundreds of changes of plugin in a running job
 //! slurm       a real Slurm, real preemptions, the README's own scripts
 //! ```
 
@@ -11,6 +12,7 @@ mod fuzz;
 mod image;
 mod rehearsals;
 mod slurm;
+mod swaps;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -26,6 +28,8 @@ pub(crate) enum Rack {
     Slurm,
     /// The container image: built, run as process 1, preempted, and what it promises
     Image,
+    /// Five hundred changes of plugin in a running job, good and bad, with kills among them: every step run once
+    Swaps,
     /// No finding in ten minutes of every fuzz target
     Fuzz,
 }
@@ -37,6 +41,7 @@ pub(crate) fn run(rack: Rack) -> Result<()> {
         Rack::Sabotage => rehearsals::sabotage(),
         Rack::Slurm => slurm::run(),
         Rack::Image => image::run(),
+        Rack::Swaps => swaps::run(),
         Rack::Fuzz => fuzz::run(),
     }
 }

@@ -9,6 +9,9 @@ use super::{FileRanges, Manifest, Range};
 use crate::checkpoint::format::{FormatError, ReadAt};
 use crate::checkpoint::volume::{Volume, is_no_file};
 
+/// A long job has more segments than a process may have open files.
+const MOST_OPEN: usize = 16;
+
 /// The segments of one task's folder, opened as they are needed.
 pub struct Segments<'a> {
     volume: &'a dyn Volume,
@@ -33,6 +36,10 @@ impl<'a> Segments<'a> {
             _ => FormatError::Io(error),
         };
         if !self.open.contains_key(&range.segment) {
+            if self.open.len() >= MOST_OPEN {
+                // The oldest: files are read from front to back, and grow at their ends.
+                self.open.pop_first();
+            }
             let file = self.volume.open(&self.folder.join(&range.segment)).map_err(gone)?;
             self.open.insert(range.segment.clone(), file);
         }
@@ -146,5 +153,24 @@ mod tests {
             matches!(again(), Err(RebuildError::Scratch { path, .. }) if path == output.join("file")),
             "it is there"
         );
+    }
+
+    #[test]
+    fn a_thousand_segments_are_not_open_all_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (output, metrics) = (folder.path().join("output"), folder.path().join("metrics"));
+        fs::create_dir(&output).unwrap();
+        let range = |number: u32| {
+            let (segment, byte) = (format!("e0001-00000001-{number:04}.seg"), [number as u8]);
+            fs::write(folder.path().join(&segment), byte).unwrap();
+            Range { segment, offset: 0, bytes: 1, hash: blake3::hash(&byte).to_hex().to_string() }
+        };
+        let file = FileRanges { bytes: 1000, ranges: (0..1000).map(range).collect() };
+        let manifest = Manifest { files: [("file".to_owned(), file)].into(), ..Manifest::default() };
+        let volume = Disk::new(folder.path());
+        let mut segments = Segments::new(&volume, PathBuf::new());
+        rebuild(&manifest, &mut segments, &output, &metrics).unwrap();
+        assert_eq!(fs::read(output.join("file")).unwrap(), (0..1000).map(|number| number as u8).collect::<Vec<_>>());
+        assert!(segments.open.len() <= MOST_OPEN);
     }
 }

@@ -56,7 +56,11 @@ impl Steps<'_> {
         }
         match self.context.offers.take() {
             Some(plugin) if plugin.digest() != self.running.plugin.digest() => self.swap(plugin),
-            _ => Ok(None),
+            Some(plugin) => {
+                tracing::info!("The plugin {} is the one that runs", plugin.short());
+                Ok(None)
+            }
+            None => Ok(None),
         }
     }
 
