@@ -49,11 +49,13 @@ impl Offers {
         Ok(Self { ready, inbox: Mutex::new(inbox) })
     }
 
-    /// The newest offer that was not taken yet.
+    /// Whether there is one that was not taken yet.
+    pub fn are_there(&self) -> bool {
+        self.ready.load(Ordering::Relaxed)
+    }
+
+    /// The newest that was not taken yet.
     pub fn take(&self) -> Option<Plugin> {
-        if !self.ready.load(Ordering::Relaxed) {
-            return None;
-        }
         self.ready.store(false, Ordering::Relaxed);
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.try_iter().last()

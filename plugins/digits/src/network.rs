@@ -42,14 +42,21 @@ impl Dense {
         rows.map(|(row, bias)| dot(row, inputs) + bias).collect()
     }
 
-    /// Adds to `gradient` what these errors at the outputs say, and answers the errors at the inputs.
-    fn backward(&self, inputs: &[f32], errors: &[f32], gradient: &mut Dense) -> Vec<f32> {
+    /// Adds to `gradient` what these errors at the outputs say.
+    fn add_gradient(&self, inputs: &[f32], errors: &[f32], gradient: &mut Dense) {
+        for (slopes, error) in gradient.weights.chunks_exact_mut(self.inputs).zip(errors) {
+            add_scaled(slopes, *error, inputs);
+        }
+        for (slope, error) in gradient.biases.iter_mut().zip(errors) {
+            *slope += error;
+        }
+    }
+
+    /// The errors at the inputs that make these errors at the outputs.
+    fn errors_below(&self, errors: &[f32]) -> Vec<f32> {
         let mut below = vec![0.0; self.inputs];
-        for (output, error) in errors.iter().enumerate() {
-            gradient.biases[output] += error;
-            let row = output * self.inputs..(output + 1) * self.inputs;
-            add_scaled(&mut gradient.weights[row.clone()], *error, inputs);
-            add_scaled(&mut below, *error, &self.weights[row]);
+        for (row, error) in self.weights.chunks_exact(self.inputs).zip(errors) {
+            add_scaled(&mut below, *error, row);
         }
         below
     }
@@ -95,11 +102,12 @@ impl Network {
             errors[sample.label] -= 1.0;
             errors.iter_mut().for_each(|error| *error /= batch.len() as f32);
 
-            let mut below = self.output.backward(&active, &errors, &mut gradient.output);
+            self.output.add_gradient(&active, &errors, &mut gradient.output);
+            let mut below = self.output.errors_below(&errors);
             for (error, active) in below.iter_mut().zip(&active) {
                 *error = if *active > 0.0 { *error } else { 0.0 };
             }
-            self.hidden.backward(&sample.pixels, &below, &mut gradient.hidden);
+            self.hidden.add_gradient(&sample.pixels, &below, &mut gradient.hidden);
         }
         (loss, gradient)
     }

@@ -52,8 +52,7 @@ pub(super) struct Running {
 
 impl Running {
     pub fn guest(&mut self) -> Result<&mut Guest, CallError> {
-        let gone = || CallError::Trap { message: "the guest has ended".to_owned() };
-        self.guest.as_mut().ok_or_else(gone)
+        self.guest.as_mut().ok_or_else(no_guest)
     }
 
     pub fn flush_output(&self) {
@@ -61,6 +60,11 @@ impl Running {
             guest.flush_output();
         }
     }
+}
+
+#[cold]
+fn no_guest() -> CallError {
+    CallError::Trap { message: "the guest has ended".to_owned() }
 }
 
 /// The task goes on from its newest checkpoint, in this process.
@@ -181,7 +185,9 @@ impl Steps<'_> {
             if let Some(stop) = self.context.stops.requested() {
                 return self.stop(stop);
             }
-            if let Some(ending) = self.swap_if_offered()? {
+            if self.context.offers.are_there()
+                && let Some(ending) = self.swap_if_offered()?
+            {
                 return Ok(ending);
             }
             self.save_if_due()?;
@@ -202,8 +208,8 @@ impl Steps<'_> {
                     return self.back(&unfit).ok_or_else(|| self.failed(Call::Step, cause));
                 }
             };
-            if let Some(probation) = self.probation.take() {
-                self.passed(&probation);
+            if self.probation.is_some() {
+                self.passed();
             }
             if let Some(line) = answer {
                 return self.done(line);
@@ -215,7 +221,10 @@ impl Steps<'_> {
     fn step(&mut self) -> Result<Option<String>, CallError> {
         let began = self.now;
         let running = &mut self.running;
-        let answer = self.context.watch.during(Call::Step, began, || running.guest()?.step());
+        let answer = match &mut running.guest {
+            Some(guest) => self.context.watch.during(Call::Step, began, || guest.step()),
+            None => Err(no_guest()),
+        };
         self.now = Instant::now();
         self.pace.stepped(self.now.duration_since(began));
         if self.pace.is_time_to_look() {

@@ -49,6 +49,7 @@ pub(in crate::job) enum Unfit {
 
 impl Steps<'_> {
     /// Puts a plugin that is offered in the place of the one that runs.
+    #[cold]
     pub(super) fn swap_if_offered(&mut self) -> Result<Option<Ending>, RunError> {
         // The checkpoint to go back to must be of this very step, so one that is being saved comes first.
         if self.saver.is_busy() || self.probation.is_some() {
@@ -119,7 +120,9 @@ impl Steps<'_> {
     }
 
     /// The new plugin has run a step.
-    pub(super) fn passed(&mut self, probation: &Probation) {
+    #[cold]
+    pub(super) fn passed(&mut self) {
+        let Some(probation) = self.probation.take() else { return };
         let plugin = &self.running.plugin;
         let (step, took) = (self.running.next_step, probation.since.elapsed());
         tracing::info!(
