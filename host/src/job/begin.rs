@@ -16,7 +16,7 @@ use super::run::Context;
 use super::saver::keep_plugin;
 use super::scene::Scene;
 use super::spec::{Changeable, JobSpec};
-use super::steps::{Finished, Onward, Probation, Running, Unfit, go_back, guest_failed, keep_metrics};
+use super::steps::{Finished, Onward, Probation, Running, Unfit, go_back, guest_failed, keep_metrics, patience};
 use super::{RunError, opening};
 use crate::checkpoint::format::FormatError;
 use crate::checkpoint::metadata::{Metadata, Progress};
@@ -180,7 +180,7 @@ pub(super) fn begin(
     let history = scene.store.history(session.survey(), session.lineage());
     let turn = if turn.again { turn } else { turn.chosen(context, session, &history)? };
     let fingerprint = fingerprint(&turn.plugin, scene, context.spec);
-    journal.record().goes_on_under(turn.plugin.digest(), fingerprint.clone());
+    journal.record().begins_under(turn.plugin.digest(), fingerprint.clone());
     if let Some(why) = history.hopeless(&fingerprint, context.spec.max_stalled.get()) {
         return Err(RunError::Hopeless(why));
     }
@@ -321,13 +321,18 @@ fn bring_up(
 
     let events = Events::new(context.reporter.clone());
     context.watch.guest(plugin.interrupter());
+    if probation.is_some() {
+        context.watch.patience(Some(patience(context, None)));
+    }
     let mut guest = match (plugin.instantiate(settings(context, &scratch, job, &events)), probation) {
         (Ok(guest), still) => {
             probation = still;
             guest
         }
         (Err(error), None) => return Err(error.into()),
-        (Err(error), Some(probation)) => return Ok(Beginning::Onward(go_back(journal, &plugin, probation, &error))),
+        (Err(error), Some(probation)) => {
+            return Ok(Beginning::Onward(go_back(context, journal, &plugin, probation, &error)));
+        }
     };
 
     // Ranges of another folder's segments mean nothing in ours: what came from there is published anew.
@@ -349,7 +354,7 @@ fn bring_up(
             guest.flush_output();
             if let Some(probation) = probation {
                 let unfit = Unfit::Call { call, cause };
-                return Ok(Beginning::Onward(go_back(journal, &plugin, probation, &unfit)));
+                return Ok(Beginning::Onward(go_back(context, journal, &plugin, probation, &unfit)));
             }
             return Err(guest_failed(context, journal, history, call, next_step, cause));
         }

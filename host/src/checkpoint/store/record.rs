@@ -54,13 +54,19 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    /// The component that the attempt begins with, or begins again with.
+    pub fn begins_under(&mut self, plugin: &str, fingerprint: String) {
+        plugin.clone_into(&mut self.plugin);
+        self.fingerprint = fingerprint;
+    }
+
     /// Another component took over.
     pub fn goes_on_under(&mut self, plugin: &str, fingerprint: String) {
-        let before = std::mem::replace(&mut self.plugin, plugin.to_owned());
-        self.fingerprint = fingerprint;
+        let before = self.plugin.clone();
         if before != plugin {
             self.tried(&before);
         }
+        self.begins_under(plugin, fingerprint);
     }
 
     /// A component that the attempt does not run, or no longer.

@@ -23,7 +23,7 @@ use crate::platform::StopReason;
 use crate::plugin::{CallError, Guest, GuestError, Interruption, JobInfo, Plugin, Snapshot, Step};
 use crate::report::Progress as Bar;
 
-pub(super) use swapping::{Probation, Unfit, go_back};
+pub(super) use swapping::{Probation, Unfit, go_back, patience};
 
 /// The bar hears of steps this often at most: its words and its locks would cost a short step more than the step itself.
 const BAR_EVERY: Duration = Duration::from_millis(50);

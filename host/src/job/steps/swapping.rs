@@ -22,6 +22,8 @@ use crate::checkpoint::store::Call;
 use crate::job::RunError;
 use crate::job::begin::{fingerprint, settings};
 use crate::job::error::{call_name, in_words};
+use crate::job::journal::Journal;
+use crate::job::run::Context;
 use crate::plugin::{CallError, Guest, Interruption, Plugin, PluginError, Snapshot};
 
 /// Without a limit of its own a step on probation has to end within this, or within so many times what steps usually take.
@@ -104,7 +106,7 @@ impl Steps<'_> {
         drop(old);
         running.plugin = new.clone();
         self.context.watch.guest(new.interrupter());
-        self.context.watch.patience(Some(self.patience()));
+        self.context.watch.patience(Some(patience(self.context, self.pace.usual_step())));
         let running = &mut self.running;
         let mut guest = new.instantiate(settings(self.context, &running.scratch, &running.job, &running.events))?;
         let restore = || guest.restore(&running.job, &self.context.spec.config, state);
@@ -142,20 +144,20 @@ impl Steps<'_> {
     /// The new plugin is of no use; none if it was not new. What it wrote to `/output` goes with it.
     pub(super) fn back(&mut self, unfit: &Unfit) -> Option<Ending> {
         let probation = self.probation.take()?;
-        self.context.watch.patience(None);
-        Some(Ending::Onward(go_back(self.journal, &self.running.plugin, probation, unfit)))
+        Some(Ending::Onward(go_back(self.context, self.journal, &self.running.plugin, probation, unfit)))
     }
+}
 
-    /// How long the first step of a new plugin may take.
-    fn patience(&self) -> Duration {
-        let usual = self.pace.usual_step().map_or(Duration::ZERO, |usual| usual * PATIENCE_FACTOR);
-        self.context.spec.step_timeout.unwrap_or_else(|| usual.max(PATIENCE))
-    }
+/// How long a call of a new plugin may take, where steps usually take so long.
+pub(in crate::job) fn patience(context: &Context<'_>, usual: Option<Duration>) -> Duration {
+    let usual = usual.map_or(Duration::ZERO, |usual| usual * PATIENCE_FACTOR);
+    context.spec.step_timeout.unwrap_or_else(|| usual.max(PATIENCE))
 }
 
 /// One line about a plugin that is not used, and the way back.
 pub(in crate::job) fn go_back(
-    journal: &crate::job::journal::Journal,
+    context: &Context<'_>,
+    journal: &Journal,
     unfit_plugin: &Plugin,
     probation: Probation,
     unfit: &dyn std::fmt::Display,
@@ -163,6 +165,7 @@ pub(in crate::job) fn go_back(
     let (new, old) = (unfit_plugin.short(), probation.old.short());
     tracing::warn!("Going back to {old}; the plugin {new} is not used: {unfit}");
     journal.record().tried(unfit_plugin.digest());
+    context.watch.patience(None);
     Onward { plugin: probation.old, probation: None }
 }
 
