@@ -24,7 +24,7 @@ volume = "checkpoints"
 every = "1s"
 
 [config]
-epochs = 200
+epochs = 2500
 "#;
 
 /// The scripts that the README shows.
