@@ -40,7 +40,7 @@ struct Failure {
 
 /// The guest says that its configuration is invalid.
 fn bad_configuration(rack: &Rack) -> Result<String> {
-    let folder = edited(rack, "bad-configuration", &[("epochs = 200", "epochs = 0")])?;
+    let folder = edited(rack, "bad-configuration", &[("epochs = 2500", "epochs = 0")])?;
     fails(rack, &folder, &rack.scripts.exec, &Failure { exit: 65, most_restarts: 0, says: "must be at least 1" })
 }
 
@@ -153,7 +153,7 @@ fn edited(rack: &Rack, name: &str, changes: &[(&str, &str)]) -> Result<PathBuf> 
 fn with_guest(rack: &Rack, name: &str, guest: &str, config: &str, changes: &[(&str, &str)]) -> Result<PathBuf> {
     let plugin = plugins::guest(guest);
     let plugin = plugin.to_str().context("the repository's path is not UTF-8")?;
-    let mut all = vec![("digits.wasm", plugin), ("epochs = 200\n", config)];
+    let mut all = vec![("digits.wasm", plugin), ("epochs = 2500\n", config)];
     all.extend(changes);
     edited(rack, name, &all)
 }
