@@ -14,7 +14,7 @@ use super::tally::Tally;
 use crate::step;
 
 const RUN: [&str; 8] =
-    ["run", "/plugins/digits.wasm", "--input", "/data", "--config", r#"{"epochs": 400}"#, "--log", "human"];
+    ["run", "/plugins/digits.wasm", "--input", "/data", "--config", r#"{"epochs": 3000}"#, "--log", "human"];
 
 pub(super) fn check(room: &Room, image: &str, tally: &mut Tally) {
     tally.check("a forgotten mount is refused", || {
