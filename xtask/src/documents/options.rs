@@ -55,14 +55,15 @@ fn uses(block: &Block) -> Vec<Use> {
     }
 }
 
-/// A line that is typed, if it runs the program.
+/// A line that is typed, if it runs the program: by itself, in the place of a shell, or as an image.
 fn typed(line: &str) -> Option<Use> {
-    let mut words = line.split(" #").next()?.split_whitespace().skip_while(|word| {
-        // Not the word in a comment or a path below it.
-        Path::new(word).file_name().is_none_or(|file| file != "steadfast")
-    });
-    words.next()?;
-    let words: Vec<&str> = words.collect();
+    let words: Vec<&str> = line.split(" #").next()?.split_whitespace().collect();
+    let runs = |at: &usize| {
+        let program = Path::new(words[*at]).file_name().is_some_and(|file| file == "steadfast");
+        let before = at.checked_sub(1).map(|before| words[before]);
+        program && (before.is_none_or(|word| word == "exec" || word == "srun") || words.starts_with(&["docker", "run"]))
+    };
+    let words = &words[(0..words.len()).find(runs)? + 1..];
     let groups = ["checkpoint", "output", "plugin"];
     let depth = if words.first().is_some_and(|word| groups.contains(word)) { 2 } else { 1 };
     let command = words.iter().take(depth).map(|word| (*word).to_owned()).collect();
@@ -116,6 +117,8 @@ mod tests {
         assert_eq!(used("sh", line), ["run: --config --every"]);
         assert_eq!(used("bash", "exec steadfast checkpoint list --json x\n"), ["checkpoint list: --json"]);
         assert!(used("sh", "cargo xtask --nothing # steadfast run --any\nls host/steadfast.rs --all\n").is_empty());
+        assert_eq!(used("sh", "docker run --rm steadfast run --seed 7\n"), ["run: --seed"]);
+        assert!(used("sh", "docker build --tag steadfast .\ngcloud create steadfast --any\n").is_empty());
         assert_eq!(used("yaml", "args: [\"run\", \"--volume=/v\", \"-- not one\"]\n"), ["run: --volume"]);
         assert_eq!(used("toml", "plugin = \"a\"\nevery = \"5m\"\n[config]\nx = 1\n"), ["run: --config --every"]);
         assert!(used("toml", "[package]\nname = \"a\"\n").is_empty());
