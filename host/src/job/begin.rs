@@ -63,9 +63,7 @@ impl Turn {
         loaded: &Loaded,
     ) -> Result<Self, RunError> {
         let (name, made_by) = (loaded.origin.name.as_str(), &loaded.metadata.plugin);
-        let reads =
-            |plugin: &Plugin| plugin.state_versions().is_some_and(|versions| versions.can_read(made_by.state_version));
-        if self.changed || self.plugin.digest() == made_by.digest || reads(&self.plugin) {
+        if self.changed || self.plugin.digest() == made_by.digest || self.plugin.reads(made_by.state_version) {
             return Ok(self);
         }
         self.chosen_for(context, session, history, (name, &loaded.metadata))
@@ -179,8 +177,7 @@ pub(super) fn begin(
     }
     let history = scene.store.history(session.survey(), session.lineage());
     let turn = if turn.again { turn } else { turn.chosen(context, session, &history)? };
-    let fingerprint = fingerprint(&turn.plugin, scene, context.spec);
-    journal.record().begins_under(turn.plugin.digest(), fingerprint.clone());
+    let fingerprint = note_plugin(context, journal, &turn.plugin);
     if let Some(why) = history.hopeless(&fingerprint, context.spec.max_stalled.get()) {
         return Err(RunError::Hopeless(why));
     }
@@ -197,6 +194,7 @@ pub(super) fn begin(
         Some(loaded) => turn.checked(context, session, &history, loaded)?,
         None => turn,
     };
+    note_plugin(context, journal, &turn.plugin);
 
     for bad in &damaged {
         tracing::warn!(checkpoint = bad.name, "Checkpoint {} is damaged ({}); it is set aside", bad.name, bad.what);
@@ -216,6 +214,13 @@ pub(super) fn begin(
     journal.write();
     keep_plugin(session, &turn.plugin);
     bring_up(context, session, turn, job, journal, &history, loaded)
+}
+
+/// Writes down which plugin it is now, and answers what its failures are known by.
+fn note_plugin(context: &Context<'_>, journal: &Journal, plugin: &Plugin) -> String {
+    let fingerprint = fingerprint(plugin, context.scene, context.spec);
+    journal.record().begins_under(plugin.digest(), fingerprint.clone());
+    fingerprint
 }
 
 /// What this attempt would run with.

@@ -15,7 +15,7 @@ use super::spec::{Changeable, PluginFrom};
 use super::steps::Probation;
 use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::store::{History, Session};
-use crate::plugin::{self, Plugin};
+use crate::plugin::{self, Plugin, short};
 
 /// A plugin, and which one to go back to should it not fit.
 pub(super) struct Chosen {
@@ -39,7 +39,7 @@ pub(super) fn choose(
         return Ok(Chosen { plugin: file, probation: None, changed });
     }
     let version = jobs.state_version;
-    let reads = file.state_versions().is_some_and(|versions| versions.can_read(version));
+    let reads = file.reads(version);
     let known = history.has_met(file.digest());
     let (found, own) = (file.short().to_owned(), short(&jobs.digest));
     let refused = || {
@@ -92,8 +92,4 @@ fn kept(context: &Context<'_>, session: &Session, digest: &str) -> Result<Option
         }
         None => Ok(None),
     }
-}
-
-fn short(digest: &str) -> &str {
-    digest.get(..19).unwrap_or(digest)
 }

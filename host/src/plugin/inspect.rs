@@ -147,6 +147,11 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
     inspection
 }
 
+/// A digest's beginning, for people.
+pub fn short(digest: &str) -> &str {
+    digest.get(..19).unwrap_or(digest)
+}
+
 /// The digest by which a component is known: `sha256:` and 64 hexadecimal digits.
 pub fn digest(bytes: &[u8]) -> String {
     use std::fmt::Write as _;

@@ -37,7 +37,12 @@ impl Plugin {
 
     /// The digest's beginning, for people.
     pub fn short(&self) -> &str {
-        self.0.digest.get(..19).unwrap_or(&self.0.digest)
+        inspect::short(&self.0.digest)
+    }
+
+    /// Whether it says that it reads state of this version.
+    pub fn reads(&self, version: u32) -> bool {
+        self.state_versions().is_some_and(|versions| versions.can_read(version))
     }
 
     /// Reads a file that may hold a plugin.

@@ -50,7 +50,7 @@ pub use engine::{Nans, Runtime};
 pub use error::PluginError;
 pub use failure::{CallError, GuestError};
 pub use guest::Guest;
-pub use inspect::{FileKind, Inspection, Interface, MemoryFact, digest, inspect};
+pub use inspect::{FileKind, Inspection, Interface, MemoryFact, digest, inspect, short};
 pub use interrupt::{Interrupter, Interruption};
 pub use load::{Plugin, read};
 pub use random::{RandomPosition, StreamPosition};

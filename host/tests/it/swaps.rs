@@ -269,3 +269,17 @@ fn a_new_file_is_tried_once_at_the_start_of_an_attempt() {
         assert!(releases.finished() == alone, "{bad}");
     }
 }
+
+#[test]
+fn a_record_names_the_plugin_that_runs_also_if_the_newest_checkpoint_is_damaged() {
+    let releases = Releases::new("swap_good_c");
+    releases.run("--every 1000steps").term_at(Phase::Step, 5).expect_code(143);
+    releases.run("--every 1000steps").term_at(Phase::Step, 9).expect_code(143);
+    let newest = releases.0.place.newest("stochastic");
+    fs::write(newest, "no checkpoint").unwrap();
+    // It does not read the state, and what the newest checkpoint says cannot be read.
+    releases.0.change(&release("stochastic"));
+    let ended = releases.run("").done().says("since the other does not say that it reads the state");
+    assert_eq!(ended.resumed_from(), Some(5));
+    assert_eq!(releases.0.place.record("stochastic").plugin, digest(&release("swap_good_c")));
+}
