@@ -5,6 +5,7 @@
 //! read the same input, write a line an epoch, and hand over a metric a step. Neither starts or saves anything.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
@@ -26,14 +27,7 @@ pub fn figures() -> Result<Vec<Row>> {
     outputs.iter().try_for_each(std::fs::create_dir)?;
 
     let plugin = Runtime::new(None)?.load(&places::component("digits")?, &|_| {})?;
-    let settings = GuestSettings {
-        input: Some(input.clone()),
-        output: outputs[0].clone(),
-        memory_limit: 1 << 30,
-        state_limit: 1 << 30,
-        seed: 1,
-        events: Arc::new(Deaf),
-    };
+    let settings = GuestSettings { input: Some(input.clone()), ..settings(outputs[0].clone()) };
     let mut guest = plugin.instantiate(settings)?;
     guest.start(&job(), CONFIG)?;
 
@@ -58,6 +52,12 @@ fn steps(guest: &mut Guest) -> Result<()> {
 /// Who the guests of these figures are told that they are.
 pub fn job() -> JobInfo {
     JobInfo { name: "figures".to_owned(), task_index: 0, task_count: 1, attempt: 0, seed: 1 }
+}
+
+/// What they get: room enough, and nobody who listens.
+pub fn settings(output: PathBuf) -> GuestSettings {
+    let room = 1 << 30;
+    GuestSettings { input: None, output, memory_limit: room, state_limit: room, seed: 1, events: Arc::new(Deaf) }
 }
 
 /// Listens to nothing.

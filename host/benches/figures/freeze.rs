@@ -4,12 +4,11 @@
 //! the loop does at every save but the first. *Baseline*: a copy of as many bytes between two buffers that were used before.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use steadfast::plugin::{GuestSettings, Runtime, Snapshot};
+use steadfast::plugin::{Runtime, Snapshot};
 
-use crate::digits::{Deaf, job};
+use crate::digits::{job, settings};
 use crate::measure::{Row, cpu_seconds, in_turn};
 use crate::places;
 
@@ -19,15 +18,7 @@ const ROUNDS: usize = 15;
 pub fn figures() -> Result<Vec<Row>> {
     let folder = places::on_disk()?;
     let plugin = Runtime::new(None)?.load(&places::component("big_state")?, &|_| {})?;
-    let output = folder.path().to_owned();
-    let settings = GuestSettings {
-        input: None,
-        output,
-        memory_limit: 1 << 30,
-        state_limit: 1 << 30,
-        seed: 1,
-        events: Arc::new(Deaf),
-    };
+    let settings = settings(folder.path().to_owned());
     let mut guest = plugin.instantiate(settings)?;
     guest.start(&job(), &format!(r#"{{"mebibytes": {MEBIBYTES}, "sections": 4}}"#))?;
 

@@ -7,14 +7,13 @@
 
 use std::hint::black_box;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-use steadfast::plugin::{GuestSettings, Runtime};
+use steadfast::plugin::Runtime;
 
 use crate::bare::{Bare, plain};
-use crate::digits::{Deaf, job};
+use crate::digits::{job, settings};
 use crate::measure::{Row, cpu_of, cpu_seconds, in_turn};
 use crate::places;
 
@@ -36,15 +35,7 @@ pub fn figures() -> Result<Vec<Row>> {
         bare_steps,
     )?;
 
-    let output = folder.path().to_owned();
-    let settings = GuestSettings {
-        input: None,
-        output,
-        memory_limit: 1 << 30,
-        state_limit: 1 << 30,
-        seed: 1,
-        events: Arc::new(Deaf),
-    };
+    let settings = settings(folder.path().to_owned());
     let mut guest = Runtime::new(None)?.load(&component, &|_| {})?.instantiate(settings)?;
     guest.start(&job(), &config(u64::MAX))?;
     let of_guest = in_turn(

@@ -127,7 +127,7 @@ impl std::fmt::Display for MemoryPlan {
 }
 
 /// A size for people.
-pub(super) fn in_bytes(bytes: u64) -> String {
+pub(in crate::job) fn in_bytes(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 

@@ -1,8 +1,7 @@
 //! The block that every run begins with, and `--dry-run` prints: who, where, from what, within which limits.
 
-use bytesize::ByteSize;
-
 use super::error::in_words;
+use super::memory::in_bytes;
 use super::pace::assumed_bytes_in;
 use super::scene::Scene;
 use super::spec::{Every, JobSpec};
@@ -23,7 +22,6 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
         Every::Steps(1) => "every step".into(),
         Every::Steps(steps) => format!("every {steps} steps"),
     };
-    let bytes = |bytes| ByteSize::b(bytes).display().iec();
     let cached = if plugin.from_cache() { "compiled before" } else { "compiled now" };
     let mut limits = vec![scene.memory.limits()];
     limits
@@ -39,7 +37,7 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
             format!(
                 "{} · {} · {} · {cached}",
                 spec.plugin.display(),
-                bytes(plugin.bytes().len() as u64),
+                in_bytes(plugin.bytes().len() as u64),
                 plugin.short()
             ),
         ),
@@ -47,7 +45,12 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
         ("limits", limits.join(" · ")),
         (
             "grace",
-            format!("{} ({}); saves about {} of state until measured", in_words(grace), who.grace.source, bytes(fits)),
+            format!(
+                "{} ({}); saves about {} of state until measured",
+                in_words(grace),
+                who.grace.source,
+                in_bytes(fits)
+            ),
         ),
     ]
 }

@@ -78,6 +78,18 @@ pub(crate) fn load_alone(file: &[u8], metadata: &Metadata) {
     attempt(&store, &survey, Wish::GoOn, None);
 }
 
+/// What an attempt says when it claims its task.
+fn request(wish: Wish, execution: Option<&str>) -> ClaimRequest {
+    ClaimRequest {
+        wish,
+        execution: execution.map(Into::into),
+        engine: String::new(),
+        machine: String::new(),
+        adopt: None,
+        keep: NonZeroU32::MIN,
+    }
+}
+
 /// What an attempt looks at before it writes its claim.
 fn attempt(store: &Store, survey: &Survey, wish: Wish, execution: Option<&str>) {
     let (choice, done) = store.choose(survey, wish, execution).expect("a volume in memory does not fail");
@@ -85,14 +97,7 @@ fn attempt(store: &Store, survey: &Survey, wish: Wish, execution: Option<&str>) 
         check_done(done);
     }
     let begins = choice == Choice::Begin;
-    let request = ClaimRequest {
-        wish,
-        execution: execution.map(Into::into),
-        engine: String::new(),
-        machine: String::new(),
-        adopt: survey.other_counts.first().copied(),
-        keep: NonZeroU32::MIN,
-    };
+    let request = ClaimRequest { adopt: survey.other_counts.first().copied(), ..request(wish, execution) };
     let mut session = match store.prepare(survey.clone(), choice, &request) {
         Ok(session) => session,
         Err(error) => return assert!(!error.to_string().is_empty()),

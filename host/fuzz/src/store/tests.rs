@@ -16,15 +16,7 @@ fn most_seeds_have_a_checkpoint_that_is_loaded() {
         let store = Store::new(Arc::new(volume), &JobName::new(JOB).unwrap(), TASK);
         let survey = store.survey().unwrap();
         let (choice, _) = store.choose(&survey, Wish::GoOn, None).unwrap();
-        let request = ClaimRequest {
-            wish: Wish::GoOn,
-            execution: None,
-            engine: String::new(),
-            machine: String::new(),
-            adopt: None,
-            keep: NonZeroU32::MIN,
-        };
-        let mut session = store.prepare(survey, choice, &request).unwrap();
+        let mut session = store.prepare(survey, choice, &request(Wish::GoOn, None)).unwrap();
         let decision = load(&store, &mut session);
         seeds += 1;
         loaded += usize::from(decision.is_ok_and(|decision| decision.loaded.is_some()));

@@ -35,15 +35,7 @@ impl Place {
         let store = self.store();
         let survey = store.survey().unwrap();
         let (choice, _) = store.choose(&survey, wish, execution).unwrap();
-        let request = ClaimRequest {
-            wish,
-            execution: execution.map(Into::into),
-            engine: "none".into(),
-            machine: "here".into(),
-            adopt: None,
-            keep: NonZeroU32::new(keep).unwrap(),
-        };
-        let session = store.prepare(survey, choice, &request).unwrap();
+        let session = store.prepare(survey, choice, &request(wish, execution, keep)).unwrap();
         session.begin().unwrap();
         session
     }
@@ -65,6 +57,17 @@ impl Place {
 
     fn checkpoints(&self) -> Vec<String> {
         self.names().into_iter().filter(|name| name.ends_with(".ckpt")).collect()
+    }
+}
+
+fn request(wish: Wish, execution: Option<&str>, keep: u32) -> ClaimRequest {
+    ClaimRequest {
+        wish,
+        execution: execution.map(Into::into),
+        engine: "none".into(),
+        machine: "here".into(),
+        adopt: None,
+        keep: NonZeroU32::new(keep).unwrap(),
     }
 }
 
@@ -381,15 +384,7 @@ fn from_step_begins_a_lineage_at_that_checkpoint() {
     assert_eq!(loaded_step(&mut place.go_on()), Some(8));
 
     let store = place.store();
-    let request = ClaimRequest {
-        wish: Wish::From(7),
-        execution: None,
-        engine: String::new(),
-        machine: String::new(),
-        adopt: None,
-        keep: NonZeroU32::MIN,
-    };
-    match store.prepare(store.survey().unwrap(), Choice::Begin, &request) {
+    match store.prepare(store.survey().unwrap(), Choice::Begin, &request(Wish::From(7), None, 1)) {
         Err(ClaimError::NoSuchStep { step: 7, steps }) => assert_eq!(steps, [8]),
         other => panic!("{:?}", other.map(|session| session.tenure())),
     }
@@ -465,15 +460,7 @@ fn a_checkpoint_of_another_job_is_refused_and_not_passed_over() {
     );
     let survey = store.survey().unwrap();
     let choice = store.choose(&survey, Wish::GoOn, None).unwrap().0;
-    let request = ClaimRequest {
-        wish: Wish::GoOn,
-        execution: None,
-        engine: String::new(),
-        machine: String::new(),
-        adopt: None,
-        keep: NonZeroU32::MIN,
-    };
-    let mut session = store.prepare(survey, choice, &request).unwrap();
+    let mut session = store.prepare(survey, choice, &request(Wish::GoOn, None, 1)).unwrap();
     assert!(matches!(load(&mut session), Err(LoadError::Foreign { .. })));
 }
 

@@ -9,6 +9,7 @@ use crate::checkpoint::outputs::{LONGEST_PATH, Manifest};
 use crate::checkpoint::store::{Call, SaveError};
 use crate::job::RunError;
 use crate::job::error::in_words;
+use crate::job::memory::in_bytes;
 use crate::job::run::Context;
 use crate::job::saver::{News, Parcel};
 use crate::job::scene::Scene;
@@ -54,7 +55,7 @@ impl Steps<'_> {
                     "Saved step {} in {} ({})",
                     saved.next_step,
                     in_words(saved.took),
-                    bytesize::ByteSize::b(saved.file_bytes).display().iec()
+                    in_bytes(saved.file_bytes)
                 );
                 Ok(())
             }

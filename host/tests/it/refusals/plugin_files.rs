@@ -187,17 +187,25 @@ fn a_plugin_of_a_world_to_come() {
     "#);
 }
 
-#[test]
-fn a_plugin_that_lacks_a_call() {
-    let place = Place::new();
-    let text = r#"(component
+/// A component that exports these calls, each of a type that none of them has.
+fn with_calls(names: &[&str]) -> Vec<u8> {
+    let calls: String = names.iter().map(|name| format!(r#"(export "{name}" (func $f)) "#)).collect();
+    let text = format!(
+        r#"(component
         (core module $m
           (func (export "start") (result i32) i32.const 0))
         (core instance $i (instantiate $m))
         (func $f (result u32) (canon lift (core func $i "start")))
-        (instance $workload (export "start" (func $f)) (export "step" (func $f)))
-        (export "steadfast:job/workload@0.1.0" (instance $workload)))"#;
-    let path = file(&place, "plugin.wasm", &wat::parse_str(text).unwrap());
+        (instance $workload {calls})
+        (export "steadfast:job/workload@0.1.0" (instance $workload)))"#
+    );
+    wat::parse_str(text).unwrap()
+}
+
+#[test]
+fn a_plugin_that_lacks_a_call() {
+    let place = Place::new();
+    let path = file(&place, "plugin.wasm", &with_calls(&["start", "step"]));
     insta::assert_snapshot!(refused(&place, &path), @r#"
     steadfast: the component `[place]/plugin.wasm` is not a Steadfast plugin:
       - `steadfast:job/workload@0.1.0` lacks snapshot, restore
@@ -208,15 +216,7 @@ fn a_plugin_that_lacks_a_call() {
 #[test]
 fn a_plugin_whose_calls_have_other_types() {
     let place = Place::new();
-    let text = r#"(component
-        (core module $m
-          (func (export "start") (result i32) i32.const 0))
-        (core instance $i (instantiate $m))
-        (func $f (result u32) (canon lift (core func $i "start")))
-        (instance $workload
-          (export "start" (func $f)) (export "step" (func $f)) (export "snapshot" (func $f)) (export "restore" (func $f)))
-        (export "steadfast:job/workload@0.1.0" (instance $workload)))"#;
-    let path = file(&place, "plugin.wasm", &wat::parse_str(text).unwrap());
+    let path = file(&place, "plugin.wasm", &with_calls(&["start", "step", "snapshot", "restore"]));
     let ended = place.command(&["run", "--volume"]).arg(place.volume()).arg(path).exits(65);
     insta::assert_snapshot!(ended.refusal(&place), @r#"
     steadfast: the component `[place]/plugin.wasm` is not a Steadfast plugin:

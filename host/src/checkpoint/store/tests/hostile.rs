@@ -76,15 +76,7 @@ fn the_file_that_leaves_no_epoch_is_named() {
     let store = place.store();
     let survey = store.survey().unwrap();
     let (choice, _) = store.choose(&survey, Wish::GoOn, None).unwrap();
-    let request = ClaimRequest {
-        wish: Wish::GoOn,
-        execution: None,
-        engine: String::new(),
-        machine: String::new(),
-        adopt: None,
-        keep: NonZeroU32::MIN,
-    };
-    let refused = store.prepare(survey, choice, &request).map(|session| session.tenure());
+    let refused = store.prepare(survey, choice, &request(Wish::GoOn, None, 1)).map(|session| session.tenure());
     assert!(refused.unwrap_err().to_string().contains(last));
 }
 
@@ -100,9 +92,8 @@ fn a_claim_that_names_a_path_for_a_checkpoint_leads_nowhere() {
     assert!(matches!(load(&mut place.go_on()), Err(LoadError::NoneUsable { .. })));
 }
 
-#[test]
-fn a_done_record_that_leads_elsewhere_is_none() {
-    let place = Place::new();
+/// A task of one step that is done, with a file among its outputs.
+fn finished(place: &Place) -> (Session, DoneRecord, tempfile::TempDir) {
     let parent = tempfile::tempdir().unwrap();
     let scratch = Scratch::make(parent.path()).unwrap();
     let mut session = place.go_on();
@@ -110,7 +101,14 @@ fn a_done_record_that_leads_elsewhere_is_none() {
     let frozen = frozen("text", &mut tracker, &scratch);
     let manifest = frozen.manifest.clone();
     save_with(&mut session, 1, frozen).unwrap();
-    let (good, _) = session.finish(&metadata(1, manifest), &scratch.output(), &scratch.metrics()).unwrap();
+    let (done, _) = session.finish(&metadata(1, manifest), &scratch.output(), &scratch.metrics()).unwrap();
+    (session, done, parent)
+}
+
+#[test]
+fn a_done_record_that_leads_elsewhere_is_none() {
+    let place = Place::new();
+    let (session, good, _parent) = finished(&place);
     let path = place.task().join(FileName::Done(session.tenure()).to_string());
     let found = || {
         let store = place.store();
@@ -137,14 +135,7 @@ fn a_done_record_that_leads_elsewhere_is_none() {
 #[test]
 fn a_pipe_where_the_user_wants_a_copy_holds_nobody_up() {
     let place = Place::new();
-    let parent = tempfile::tempdir().unwrap();
-    let scratch = Scratch::make(parent.path()).unwrap();
-    let mut session = place.go_on();
-    let mut tracker = Tracker::new(scratch.output(), scratch.metrics(), session.tenure(), &Manifest::default());
-    let frozen = frozen("text", &mut tracker, &scratch);
-    let manifest = frozen.manifest.clone();
-    save_with(&mut session, 1, frozen).unwrap();
-    let (done, _) = session.finish(&metadata(1, manifest), &scratch.output(), &scratch.metrics()).unwrap();
+    let (_, done, parent) = finished(&place);
     let target = parent.path().join("copy");
     fs::create_dir(&target).unwrap();
     pipe(&target.join("file"));
@@ -187,15 +178,7 @@ fn a_disk_that_killed_attempts_filled_can_still_be_claimed() {
         let store = Store { volume: faulty.clone(), ..place.store() };
         let survey = store.survey().unwrap();
         let (choice, _) = store.choose(&survey, Wish::GoOn, None).unwrap();
-        let request = ClaimRequest {
-            wish: Wish::GoOn,
-            execution: None,
-            engine: String::new(),
-            machine: String::new(),
-            adopt: None,
-            keep: NonZeroU32::MIN,
-        };
-        let session = store.prepare(survey, choice, &request).unwrap();
+        let session = store.prepare(survey, choice, &request(Wish::GoOn, None, 1)).unwrap();
         let before = faulty.operations();
         (session.begin(), before)
     };
