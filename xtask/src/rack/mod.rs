@@ -3,16 +3,20 @@
 //! ```text
 //! fuzz        ten minutes of every fuzz target
 //! image       the container image, built and run as a platform would
+//! ledger      what a proof has checked, and the sum
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
 //! swaps       hundreds of changes of plugin in a running job
+//! wait        waiting for what other programs do
 //! slurm       a real Slurm, real preemptions, the README's own scripts
 //! ```
 
 mod fuzz;
 mod image;
+mod ledger;
 mod rehearsals;
 mod slurm;
 mod swaps;
+mod wait;
 
 use anyhow::Result;
 use clap::ValueEnum;

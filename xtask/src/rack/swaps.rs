@@ -9,10 +9,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::ledger::Ledger;
+use super::wait::{Patience, until};
 use crate::{host, plugins, step};
 
 const CHANGES: u32 = 500;
@@ -37,7 +39,7 @@ const BAD: [&str; 7] = [
     // Of another world.
     "command",
 ];
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Patience = Patience { limit: Duration::from_secs(60), every: Duration::from_millis(5) };
 
 /// Runs it, and prints what happened.
 pub(super) fn run() -> Result<()> {
@@ -46,6 +48,13 @@ pub(super) fn run() -> Result<()> {
     let mut reference = step::cargo(["build", "--release", "-p", "test-guests", "--example", "swap_reference"]);
     step::run("reference", &mut reference)?;
 
+    let mut ledger = Ledger::default();
+    ledger.check(&format!("{CHANGES} changes of plugin"), changes);
+    ledger.end()
+}
+
+/// Makes them all; answers what came of them.
+fn changes() -> Result<String> {
     let mut job = Job::new()?;
     let mut chance = Chance(20_261_130);
     let mut count = Count::default();
@@ -69,12 +78,30 @@ pub(super) fn run() -> Result<()> {
         }
     }
     let steps = job.finish()?;
-    println!("ok   {CHANGES} changes in {steps} steps: {count}");
-    println!("rack: 1 passed, 0 failed");
-    Ok(())
+    Ok(format!("in {steps} steps: {count}"))
 }
 
-/// What came of the changes.
+/// What came of one change.
+enum Outcome {
+    Taken,
+    Refused,
+    Same,
+}
+
+impl Outcome {
+    fn said_in(log: &str) -> Option<Self> {
+        let said = |words: &str| log.contains(words);
+        if said("the job goes on under it") {
+            Some(Self::Taken)
+        } else if said("is not used") && (!said("Going back to") || said("Resuming from")) {
+            Some(Self::Refused)
+        } else {
+            said("is the one that runs").then_some(Self::Same)
+        }
+    }
+}
+
+/// What came of all of them.
 #[derive(Default)]
 struct Count {
     taken: u32,
@@ -168,29 +195,23 @@ impl Job {
 
     /// Waits until the job has come to terms with the file.
     fn settle(&mut self, count: &mut Count) -> Result<()> {
-        let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            let log = fs::read_to_string(self.log())?;
-            let fresh = log.get(self.read..).unwrap_or_default();
-            let said = |words: &str| fresh.contains(words);
-            let counted = if said("the job goes on under it") {
-                &mut count.taken
-            } else if said("is not used") && (!said("Going back to") || said("Resuming from")) {
-                &mut count.refused
-            } else if said("is the one that runs") {
-                &mut count.same
-            } else {
-                if let Some(status) = self.attempt.try_wait()? {
-                    bail!("the attempt ended by itself, {status}:\n{fresh}");
-                }
-                thread::sleep(Duration::from_millis(5));
-                continue;
-            };
-            *counted += 1;
-            self.read = log.len();
-            return Ok(());
+        let (file, read) = (self.log(), self.read);
+        let (length, outcome) = until("nothing came of a changed file", PATIENCE, || {
+            let log = fs::read_to_string(&file)?;
+            let fresh = log.get(read..).unwrap_or_default();
+            let outcome = Outcome::said_in(fresh);
+            if let (None, Some(status)) = (&outcome, self.attempt.try_wait()?) {
+                bail!("the attempt ended by itself, {status}:\n{fresh}");
+            }
+            Ok(outcome.map(|outcome| (log.len(), outcome)))
+        })?;
+        match outcome {
+            Outcome::Taken => count.taken += 1,
+            Outcome::Refused => count.refused += 1,
+            Outcome::Same => count.same += 1,
         }
-        bail!("nothing came of a changed file in {} s; the log is {}", PATIENCE.as_secs(), self.log().display())
+        self.read = length;
+        Ok(())
     }
 
     fn kill(&mut self, count: &mut Count) -> Result<()> {
@@ -230,17 +251,13 @@ impl Job {
 
     /// Waits until the attempt has read its plugin and says where it begins.
     fn begun(&mut self) -> Result<()> {
-        let began = Instant::now();
-        while !fs::read_to_string(self.log())?.contains("\n  start ") {
+        let log = self.log();
+        until("the attempt does not begin", PATIENCE, || {
             if let Some(status) = self.attempt.try_wait()? {
-                bail!("the attempt did not begin, {status}; its log is {}", self.log().display());
+                bail!("the attempt did not begin, {status}; its log is {}", log.display());
             }
-            if began.elapsed() > PATIENCE {
-                bail!("the attempt did not begin in {} s", PATIENCE.as_secs());
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
+            Ok(fs::read_to_string(&log)?.contains("\n  start ").then_some(()))
+        })
     }
 
     fn log(&self) -> PathBuf {

@@ -10,26 +10,26 @@ use anyhow::{Context, Result, bail, ensure};
 use super::container::{Container, Launch};
 use super::promises::owner;
 use super::room::{Room, ask};
-use super::tally::Tally;
+use crate::rack::ledger::Ledger;
 use crate::step;
 
 const RUN: [&str; 8] =
     ["run", "/plugins/digits.wasm", "--input", "/data", "--config", r#"{"epochs": 3000}"#, "--log", "human"];
 
-pub(super) fn check(room: &Room, image: &str, tally: &mut Tally) {
-    tally.check("a forgotten mount is refused", || {
+pub(super) fn check(room: &Room, image: &str, ledger: &mut Ledger) {
+    ledger.check("a forgotten mount is refused", || {
         let ended = Launch::new(room, image).on_cloud_run("digits", 0).mount(&data(), DATA).arguments(RUN).end()?;
         Ok(ended.code(2)?.said("steadfast: ")?.to_owned())
     });
     let (mut whole, mut pieces) = (PathBuf::new(), PathBuf::new());
-    tally.check("an undisturbed run", || {
+    ledger.check("an undisturbed run", || {
         whole = volume(room, image, "undisturbed")?;
         let ended = attempt(room, image, &whole, 0).end()?.code(0)?;
         ended.compiled_nothing()?;
         Ok(ended.said("Done: ")?.to_owned())
     });
     let mut safe = 0;
-    let stopped = tally.check("SIGTERM to process 1 saves a checkpoint", || {
+    let stopped = ledger.check("SIGTERM to process 1 saves a checkpoint", || {
         pieces = volume(room, image, "preempted")?;
         safe = preempt(room, image, &pieces)?;
         Ok(format!("exit code 143, {safe} steps are safe"))
@@ -37,14 +37,14 @@ pub(super) fn check(room: &Room, image: &str, tally: &mut Tally) {
     if !stopped {
         return;
     }
-    tally.check("the next attempt goes on there", || {
+    ledger.check("the next attempt goes on there", || {
         let ended = attempt(room, image, &pieces, 1).end()?.code(0)?;
         ended.compiled_nothing()?;
         let from = ended.number("Resuming from checkpointed step")?;
         ensure!(from == safe, "{safe} steps were safe, and it went on at step {from}");
         Ok(format!("from step {from}: {}", ended.said("Done: ")?))
     });
-    tally.check("outputs as without the preemption", || same(&outputs(&whole)?, &outputs(&pieces)?));
+    ledger.check("outputs as without the preemption", || same(&outputs(&whole)?, &outputs(&pieces)?));
 }
 
 /// The data that the job reads, mounted where it is told.

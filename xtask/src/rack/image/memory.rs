@@ -9,12 +9,12 @@ use anyhow::{Context, Result, ensure};
 use super::container::{Ended, Launch};
 use super::life::{attempt, volume};
 use super::room::Room;
-use super::tally::Tally;
+use crate::rack::ledger::Ledger;
 
 const MIB: u64 = 1 << 20;
 
-pub(super) fn check(room: &Room, image: &str, tally: &mut Tally) {
-    let limited = tally.check("a container with enough memory", || {
+pub(super) fn check(room: &Room, image: &str, ledger: &mut Ledger) {
+    let limited = ledger.check("a container with enough memory", || {
         let limit = with_enough(room, image)?;
         ensure!(limit == 512 * MIB, "MEMORY LIMITS CANNOT BE SET ON THIS MACHINE: the kernel's is {limit} bytes");
         Ok(format!("runs with a limit of {} MiB", limit / MIB))
@@ -23,7 +23,7 @@ pub(super) fn check(room: &Room, image: &str, tally: &mut Tally) {
         println!("!!!! Whether a container that is too small is refused was NOT checked");
         return;
     }
-    tally.check("too little memory is refused at the start", || {
+    ledger.check("too little memory is refused at the start", || {
         let ended = of_size(attempt(room, image, &volume(room, image, "small")?, 0), "256m", "2GiB").end()?;
         refused(&ended)
     });

@@ -11,7 +11,6 @@
 //! derived     a plugin of one's own on top of it
 //! memory      a container that is too small
 //! start_up    how long it takes until the first step
-//! tally       what was checked, and the sum
 //! ```
 
 mod bases;
@@ -23,12 +22,11 @@ mod memory;
 mod promises;
 mod room;
 mod start_up;
-mod tally;
 
 use anyhow::Result;
 
+use crate::rack::ledger::Ledger;
 use room::Room;
-use tally::Tally;
 
 /// Builds the image and checks what it promises.
 pub(super) fn run() -> Result<()> {
@@ -36,14 +34,14 @@ pub(super) fn run() -> Result<()> {
     let bases = bases::ensure(&room)?;
     let image = build::image(&room, &bases)?;
 
-    let mut tally = Tally::default();
-    promises::check(&room, &image, &mut tally);
-    life::check(&room, &image, &mut tally);
-    memory::check(&room, &image, &mut tally);
-    tally.check("a plugin of one's own, as the README shows it", || derived::check(&room, &image));
-    tally.check("the stage with CUDA has its libraries", || build::cuda(&room, &bases));
-    tally.figure("size", build::sizes(&room, &image));
-    tally.figure("start-up, fastest of 5", start_up::times(&room, &image));
+    let mut ledger = Ledger::default();
+    promises::check(&room, &image, &mut ledger);
+    life::check(&room, &image, &mut ledger);
+    memory::check(&room, &image, &mut ledger);
+    ledger.check("a plugin of one's own, as the README shows it", || derived::check(&room, &image));
+    ledger.check("the stage with CUDA has its libraries", || build::cuda(&room, &bases));
+    ledger.figure("size", build::sizes(&room, &image));
+    ledger.figure("start-up, fastest of 5", start_up::times(&room, &image));
     room.close();
-    tally.end()
+    ledger.end()
 }

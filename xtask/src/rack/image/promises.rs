@@ -4,21 +4,21 @@ use anyhow::{Result, ensure};
 
 use super::container::Launch;
 use super::room::{Room, ask};
-use super::tally::Tally;
+use crate::rack::ledger::Ledger;
 
-pub(super) fn check(room: &Room, image: &str, tally: &mut Tally) {
+pub(super) fn check(room: &Room, image: &str, ledger: &mut Ledger) {
     let config = |what: &str| ask(&mut room.podman(["image", "inspect", "--format", what, image]));
-    tally.check("the program is the entry point, with no shell", || {
+    ledger.check("the program is the entry point, with no shell", || {
         let entry = config("{{json .Config.Entrypoint}}")?;
         ensure!(entry == r#"["/usr/local/bin/steadfast"]"#, "the entry point is {entry}");
         Ok(entry)
     });
-    tally.check("a user by number, and not root", || {
+    ledger.check("a user by number, and not root", || {
         let user = config("{{.Config.User}}")?;
         ensure!(owner(&user).is_some_and(|(user, group)| user > 0 && group > 0), "the user is `{user}`");
         Ok(user)
     });
-    tally.check("stopped by SIGTERM, and no volume of its own", || {
+    ledger.check("stopped by SIGTERM, and no volume of its own", || {
         let signal = config("{{.Config.StopSignal}}")?;
         ensure!(["SIGTERM", "15"].contains(&signal.as_str()), "the stop signal is `{signal}`");
         let volumes = config("{{json .Config.Volumes}}")?;
@@ -26,21 +26,21 @@ pub(super) fn check(room: &Room, image: &str, tally: &mut Tally) {
         ensure!(["null", "{}"].contains(&volumes.as_str()), "it has volumes: {volumes}");
         Ok(signal)
     });
-    tally.check("help", || {
+    ledger.check("help", || {
         let ended = Launch::new(room, image).arguments(["--help"]).end()?.code(0)?;
         Ok(ended.said("Usage:")?.to_owned())
     });
-    tally.check("a job without arguments fails", || {
+    ledger.check("a job without arguments fails", || {
         Launch::new(room, image).end()?.code(2).map(|_| "exit code 2".to_owned())
     });
-    tally.check("any other user finds the plugins compiled", || {
+    ledger.check("any other user finds the plugins compiled", || {
         let other = Launch::new(room, image).option("--user", "12345:12345");
         let run = other.arguments(["run", "/plugins/countdown.wasm", "--dry-run", "--config", r#"{"steps": 1}"#]);
         let ended = run.arguments(["--volume", "/tmp/none"]).end()?.code(0)?;
         ended.compiled_nothing()?;
         Ok(ended.said("compiled before")?.trim().to_owned())
     });
-    tally.check("without a cache a plugin is compiled and runs", || without_cache(room, image));
+    ledger.check("without a cache a plugin is compiled and runs", || without_cache(room, image));
 }
 
 fn without_cache(room: &Room, image: &str) -> Result<String> {

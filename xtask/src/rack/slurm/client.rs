@@ -1,39 +1,16 @@
-//! Slurm's commands, and waiting for what they and the jobs' logs show.
+//! Slurm's commands.
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::rack::wait::{Patience, until};
 use crate::step;
-
-/// How long to wait for something to be seen, and how often to look.
-#[derive(Clone, Copy)]
-pub(super) struct Patience {
-    /// Beyond this it will not come.
-    pub(super) limit: Duration,
-    /// Between two looks.
-    pub(super) every: Duration,
-}
 
 /// What jobs do: minutes, on a machine that has other work too.
 pub(super) const JOBS: Patience = Patience { limit: Duration::from_secs(600), every: Duration::from_millis(100) };
-
-/// Looks until there is something to see; an error ends it at once.
-pub(super) fn until<T>(not_yet: &str, patience: Patience, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let began = Instant::now();
-    loop {
-        if let Some(seen) = look()? {
-            return Ok(seen);
-        }
-        if began.elapsed() > patience.limit {
-            bail!("after {} s: {not_yet}", patience.limit.as_secs());
-        }
-        thread::sleep(patience.every);
-    }
-}
 
 /// Slurm's commands, for one cluster.
 pub(super) struct Client {
@@ -123,18 +100,5 @@ mod tests {
         assert!(JobState::read(line).is_some_and(|job| job.has_ended()));
         assert!(JobState::read(&line.replace("FAILED", "PENDING")).is_some_and(|job| !job.has_ended()));
         assert_eq!(JobState::read("slurm_load_jobs error: Invalid job id specified"), None);
-    }
-
-    #[test]
-    fn waiting_ends() {
-        let patience = Patience { limit: Duration::ZERO, every: Duration::ZERO };
-        let mut looks = 0;
-        let third = || {
-            looks += 1;
-            Ok((looks == 3).then_some(looks))
-        };
-        assert!(until("never", JOBS, third).is_ok_and(|seen| seen == 3));
-        let never = until::<()>("there is nothing", patience, || Ok(None)).map_err(|error| error.to_string());
-        assert_eq!(never, Err("after 0 s: there is nothing".to_owned()));
     }
 }

@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::client::{Client, Patience, until};
+use super::client::Client;
 use super::config::Config;
+use crate::rack::wait::{Patience, until};
 use crate::step;
 
 /// Beyond this a daemon has a fault, or the machine no time at all.

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::client::{self, JOBS, JobState, until};
+use super::client::{self, JOBS, JobState};
 use super::cluster::Cluster;
 use crate::documents::{self, Block};
+use crate::rack::wait::until;
 use crate::{host, plugins, step};
 
 /// As many as the script of the README says.

@@ -17,12 +17,11 @@ mod interrupted;
 mod jobs;
 mod refused;
 
-use std::time::Instant;
-
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use self::cluster::Cluster;
 use self::jobs::{Outputs, Scripts};
+use crate::rack::ledger::Ledger;
 use crate::{host, packages, plugins, step};
 
 /// What every scenario needs.
@@ -40,13 +39,6 @@ struct Scenario {
     play: fn(&Rack) -> Result<String>,
 }
 
-/// What was tried so far.
-#[derive(Default)]
-struct Ledger {
-    lines: Vec<String>,
-    failed: usize,
-}
-
 /// Runs every scenario, also after one that failed, and prints a table.
 pub(super) fn run() -> Result<()> {
     // Daemons need not be on the path of one who is not root.
@@ -60,53 +52,25 @@ pub(super) fn run() -> Result<()> {
     let cluster = Cluster::start(&step::target().join("slurm"))?;
     let mut rack = Rack { cluster, scripts, reference: Vec::new() };
     let mut ledger = Ledger::default();
-    ledger.note("undisturbed", || {
+    ledger.check("undisturbed", || {
         rack.reference = interrupted::undisturbed(&rack.cluster, &rack.scripts)?;
         Ok(format!("{} tasks, each with outputs of its own", rack.reference.len()))
     });
-    ledger.play(&rack, &interrupted::SCENARIOS);
-    ledger.play(&rack, &refused::SCENARIOS);
+    play(&mut ledger, &rack, &interrupted::SCENARIOS);
+    play(&mut ledger, &rack, &refused::SCENARIOS);
     rack.cluster.requeue_by_exit_code(None)?;
-    ledger.play(&rack, &interrupted::WITHOUT_REQUEUE_EXIT);
+    play(&mut ledger, &rack, &interrupted::WITHOUT_REQUEUE_EXIT);
     drop(rack);
-    ledger.close()
+    ledger.end()
 }
 
-impl Ledger {
-    fn play(&mut self, rack: &Rack, scenarios: &[Scenario]) {
-        for Scenario { name, play } in scenarios {
-            self.note(name, || play(rack));
-            // A scenario that failed may have left jobs, which would take the cores from the next.
-            if let Err(error) = rack.cluster.client.cancel_all(client::JOBS) {
-                self.note("the end of its jobs", || Err(error));
-            }
+/// Plays them in turn, whatever came of the ones before.
+fn play(ledger: &mut Ledger, rack: &Rack, scenarios: &[Scenario]) {
+    for Scenario { name, play } in scenarios {
+        ledger.check(name, || play(rack));
+        // A scenario that failed may have left jobs, which would take the cores from the next.
+        if let Err(error) = rack.cluster.client.cancel_all(client::JOBS) {
+            ledger.check("the end of its jobs", || Err(error));
         }
-    }
-
-    fn note(&mut self, name: &str, play: impl FnOnce() -> Result<String>) {
-        let began = Instant::now();
-        let (word, text) = match play() {
-            Ok(text) => ("ok  ", text),
-            Err(error) => {
-                self.failed += 1;
-                ("FAIL", format!("{error:#}"))
-            }
-        };
-        let line = format!("{word} {name:<54} {:>6.1} s  {text}", began.elapsed().as_secs_f64());
-        println!("{line}");
-        self.lines.push(line);
-    }
-
-    fn close(self) -> Result<()> {
-        let Self { lines, failed } = self;
-        println!("\n── summary");
-        for line in &lines {
-            println!("{line}");
-        }
-        println!("rack: {} passed, {failed} failed", lines.len() - failed);
-        if failed > 0 {
-            bail!("{failed} of {} scenarios ended otherwise than they must", lines.len());
-        }
-        Ok(())
     }
 }

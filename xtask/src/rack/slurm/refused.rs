@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::client::{JOBS, JobState, until};
+use super::client::{JOBS, JobState};
 use super::jobs::{Job, prepare};
 use super::{Rack, Scenario};
 use crate::plugins;
+use crate::rack::wait::until;
 
 pub(super) const SCENARIOS: [Scenario; 10] = [
     Scenario { name: "a configuration that cannot work", play: bad_configuration },
