@@ -1,0 +1,137 @@
+//! What a translated kernel is, and how it is run: the contract between the generated WebAssembly and whoever instantiates it.
+//!
+//! # The generated module
+//!
+//! ```text
+//!  import "device" "memory"   (memory i64, minimum = maximum = Options::memory_bytes)   global, const, shared and local space; generic addresses
+//!  export "private"           (memory i32, grown by the host to Kernel::private_bytes)   the launch record, parameters, frames of waiting threads
+//!  export "run"               (func (param $first i64) (param $last i64))                 runs the blocks first .. last (linear, x fastest)
+//! ```
+//!
+//! Before `run` the host writes a [`Launch`] to the beginning of `private` ([`Launch::encode`]) and the parameter block to
+//! [`PARAMETERS`]. An address in the space `global`, `const`, `shared` or `local` *is* the generic address: an offset in the device memory, of 64 bits and
+//! checked in full, so that a wild one traps. `param` addresses of an entry are offsets in `private`, out of reach for everything but `ld.param`.
+//!
+//! Several instances may run at once, each with disjoint blocks, a `private` of its own and [`Launch::shared`] and [`Launch::local`] of its own, over the
+//! same device memory, unless [`Kernel::sequential`] says that the blocks must run in order. Results are the same for every number of instances.
+
+use crate::module::{Parameter, Position};
+
+/// Where the parameter block begins in the private memory.
+pub const PARAMETERS: u32 = 256;
+/// The most bytes of parameters that an entry may have (PTX 8.1: 32764; before: 4352).
+pub const MOST_PARAMETER_BYTES: u32 = 32_764;
+/// Threads in a warp.
+pub const WARP: u32 = 32;
+/// The most threads in a block, as on every GPU since 2.0.
+pub const MOST_THREADS: u32 = 1024;
+
+/// Choices about a translation. Part of the name under which compiled code is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// The size of the imported memory: a multiple of 64 KiB.
+    pub memory_bytes: u64,
+    /// Every NaN that arithmetic makes is `0x7fffffff` (f32), `0x7fff` (f16, bf16) or `0xfff8000000000000` … as PTX says; else the processor's.
+    pub canonical_nans: bool,
+}
+
+/// A translated entry point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    /// Its name in the PTX.
+    pub name: String,
+    /// A WebAssembly module, as above.
+    pub wasm: Vec<u8>,
+    /// What a launch must give.
+    pub parameters: Vec<Parameter>,
+    /// Bytes of the parameter block.
+    pub parameter_bytes: u32,
+    /// `.maxntid` by axis.
+    pub max_threads: Option<[u32; 3]>,
+    /// `.reqntid` by axis.
+    pub required_threads: Option<[u32; 3]>,
+    /// Bytes of static shared memory. Dynamic shared memory follows at the next multiple of 16.
+    pub static_shared: u32,
+    /// Bytes of local memory for each thread of a block: a multiple of 16.
+    pub local_bytes: u32,
+    /// Bytes of private memory for each thread of a block.
+    pub frame_bytes: u32,
+    /// Blocks must run one after the other, in order: atomics on global memory whose outcome depends on it.
+    pub sequential: bool,
+    /// From offsets in `wasm` to places in the PTX, ascending: a trap at offset `o` belongs to the last entry at or below `o`.
+    pub places: Vec<(u32, Position)>,
+}
+
+impl Kernel {
+    /// How large the private memory has to be for a block of so many threads.
+    pub fn private_bytes(&self, threads: u32) -> u64 {
+        frames(self.parameter_bytes) + u64::from(self.frame_bytes) * u64::from(threads)
+    }
+
+    /// Bytes of shared memory for a block with so much dynamic shared memory.
+    pub fn shared_bytes(&self, dynamic: u32) -> u64 {
+        if dynamic == 0 {
+            u64::from(self.static_shared)
+        } else {
+            u64::from(self.static_shared).next_multiple_of(16) + u64::from(dynamic)
+        }
+    }
+
+    /// Where in the PTX the instruction at `offset` of the module came from.
+    pub fn place(&self, offset: u32) -> Option<Position> {
+        let after = self.places.partition_point(|(at, _)| *at <= offset);
+        after.checked_sub(1).map(|index| self.places[index].1)
+    }
+}
+
+/// Where the frames begin in the private memory, behind so many bytes of parameters.
+pub(crate) fn frames(parameter_bytes: u32) -> u64 {
+    u64::from(PARAMETERS) + u64::from(parameter_bytes).next_multiple_of(16)
+}
+
+/// One launch, as the generated code reads it. Addresses are offsets in the device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Launch {
+    /// Blocks in the grid, by axis; none is 0.
+    pub grid: [u32; 3],
+    /// Threads in a block, by axis; none is 0 and their product is at most [`MOST_THREADS`].
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u32,
+    /// The module's `.global` variables (see [`crate::layout`]).
+    pub globals: u64,
+    /// The module's `.const` variables.
+    pub constants: u64,
+    /// This instance's shared memory, aligned to 256 bytes; the kernel clears nothing.
+    pub shared: u64,
+    /// This instance's local memory: threads × [`Kernel::local_bytes`], aligned to 256 bytes.
+    pub local: u64,
+}
+
+impl Launch {
+    /// Bytes of the record.
+    pub const BYTES: usize = 64;
+    pub(crate) const GRID: u32 = 0;
+    pub(crate) const BLOCK: u32 = 12;
+    pub(crate) const DYNAMIC_SHARED: u32 = 24;
+    pub(crate) const GLOBALS: u32 = 32;
+    pub(crate) const CONSTANTS: u32 = 40;
+    pub(crate) const SHARED: u32 = 48;
+    pub(crate) const LOCAL: u32 = 56;
+
+    /// The record, little-endian: what the host writes to offset 0 of the private memory.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut record = [0; Self::BYTES];
+        let mut put = |at: u32, bytes: &[u8]| record[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+        for axis in 0..3 {
+            put(Self::GRID + 4 * axis, &self.grid[axis as usize].to_le_bytes());
+            put(Self::BLOCK + 4 * axis, &self.block[axis as usize].to_le_bytes());
+        }
+        put(Self::DYNAMIC_SHARED, &self.dynamic_shared.to_le_bytes());
+        put(Self::GLOBALS, &self.globals.to_le_bytes());
+        put(Self::CONSTANTS, &self.constants.to_le_bytes());
+        put(Self::SHARED, &self.shared.to_le_bytes());
+        put(Self::LOCAL, &self.local.to_le_bytes());
+        record
+    }
+}
