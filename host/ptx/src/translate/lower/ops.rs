@@ -411,11 +411,13 @@ impl Unit<'_> {
             self.value(a);
             self.value(a);
             self.value(b);
-            if larger { self.sink().v128_and() } else { self.sink().v128_or() };
+            let mut sink = self.sink();
+            if larger { sink.v128_and() } else { sink.v128_or() };
         }
         self.value(b);
         self.value(a);
-        if larger { self.sink().f32x4_pmax() } else { self.sink().f32x4_pmin() };
+        let mut sink = self.sink();
+        if larger { sink.f32x4_pmax() } else { sink.f32x4_pmin() };
         if !known {
             self.value(a);
             self.value(b);
@@ -431,7 +433,8 @@ impl Unit<'_> {
         self.value(a);
         self.value(a);
         self.value(b);
-        if larger { self.sink().f64_max() } else { self.sink().f64_min() };
+        let mut sink = self.sink();
+        if larger { sink.f64_max() } else { sink.f64_min() };
         self.value(b);
         self.value(b);
         self.sink().f64_eq().select();
