@@ -1,6 +1,19 @@
 //! Whether the translation is right: compared with an oracle, with PTX's own words and with references.
+//!
+//! | module | what it is about |
+//! |---|---|
+//! | `instructions` | each instruction on the values at which instructions go wrong |
+//! | `kernels` | random kernels |
+//! | `oracle` | the interpreter that both are compared with |
+//! | `rig` | a kernel from its text, run by the oracle and as the translation |
+//! | `machine` | a translated kernel in wasmtime |
+//! | `random` | numbers by chance, and edges |
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod instructions;
+mod kernels;
+mod machine;
 mod oracle;
 mod random;
+mod rig;

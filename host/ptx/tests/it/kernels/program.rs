@@ -154,7 +154,7 @@ impl Printer {
 pub(super) const POOLS: [(char, usize, &str); 6] =
     [('r', 6, "b32"), ('d', 3, "b64"), ('f', 3, "f32"), ('g', 2, "f64"), ('h', 3, "b16"), ('p', 4, "pred")];
 /// Bytes of results of a thread.
-pub(super) const RESULTS: u64 = 128;
+pub(super) const RESULTS: u64 = 192;
 /// Bytes of memory that belongs to a thread.
 pub(super) const OWN: u64 = 64;
 /// The most threads in a block.
@@ -249,7 +249,7 @@ fn smaller_inside(statement: &Statement) -> Vec<Statement> {
 
 fn registers() -> String {
     let mut text = String::from(
-        ".reg .b32 %t<4>, %t, %tid, %lane, %size, %gid;\n.reg .b64 %a<4>, %in, %own, %out, %acc;\n.reg .pred %true, %q;\n\
+        ".reg .b32 %t<4>, %t, %id, %lane, %size, %gid;\n.reg .b64 %a<4>, %in, %own, %out, %acc;\n.reg .pred %true, %q;\n\
          .local .align 16 .b8 array[64];\n",
     );
     for (name, count, ty) in POOLS {
@@ -280,7 +280,7 @@ const HEAD: &str = "\
 .target sm_90
 .address_size 64
 .shared .align 8 .b8 slots[1024];
-.shared .align 4 .b32 sums[8];
+.shared .align 16 .b32 sums[8];
 .const .align 4 .b32 table[8] = {1, 0x80000000, 3, 0xFFFFFFFF, 5, 0x7FFFFFFF, 0x10001, 42};
 ";
 
@@ -289,14 +289,16 @@ ld.param.b32 %m0, [mask];
 ld.param.b32 %r0, [x];
 ld.param.b64 %d0, [y];
 ld.param.f32 %f0, [z];
-mov.u32 %tid, %tid.x;
-mov.u32 %lane, %laneid;
+mov.u32 %id, %tid.x;
 mov.u32 %size, %ntid.x;
+mov.u32 %t, %tid.y;
+mad.lo.u32 %id, %t, %size, %id;
+mov.u32 %lane, %laneid;
 setp.eq.u32 %true, 0, 0;
 not.b32 %r1, %r0;
 mov.b32 %r2, 77;
 shr.u32 %r3, %r0, 3;
-mov.b32 %r4, %tid;
+mov.b32 %r4, %id;
 mov.b32 %r5, 0xF0F0;
 mov.u32 %u0, %ctaid.x;
 mov.u32 %u1, 3;
@@ -331,19 +333,19 @@ cvta.to.global.u64 %in, %in;
 ld.param.u64 %own, [parameter_own];
 ld.param.u64 %out, [parameter_out];
 ld.param.u64 %acc, [parameter_acc];
-mov.u32 %tid, %tid.x;
+mov.u32 %id, %tid.x;
 mov.u32 %size, %ntid.x;
 mov.u32 %t, %tid.y;
-mad.lo.u32 %tid, %t, %size, %tid;
+mad.lo.u32 %id, %t, %size, %id;
 mov.u32 %t, %ntid.y;
 mul.lo.u32 %size, %size, %t;
 mov.u32 %u0, %ctaid.x;
-mad.lo.u32 %gid, %u0, %size, %tid;
+mad.lo.u32 %gid, %u0, %size, %id;
 mov.u32 %lane, %laneid;
 ld.param.u32 %u1, [structure+4];
 mul.wide.u32 %a0, %gid, 64;
 add.u64 %own, %own, %a0;
-mul.wide.u32 %a0, %gid, 128;
+mul.wide.u32 %a0, %gid, 192;
 add.u64 %out, %out, %a0;
 and.b32 %t, %gid, 127;
 mul.wide.u32 %a0, %t, 32;
@@ -369,15 +371,10 @@ setp.ltu.f32 %p2, %f0, %f1;
 setp.eq.u32 %p3, %lane, 3;
 setp.eq.u32 %true, 0, 0;
 mov.u64 %a0, slots;
-mul.wide.u32 %a1, %tid, 8;
+mul.wide.u32 %a1, %id, 8;
 add.u64 %a0, %a0, %a1;
 st.shared.b64 [%a0], %d0;
-setp.ge.u32 %q, %tid, 8;
-mov.u64 %a1, sums;
-mul.wide.u32 %a2, %tid, 4;
-add.u64 %a1, %a1, %a2;
-@!%q st.shared.b32 [%a1], %u0;
-setp.ne.u32 %q, %tid, 0;
+setp.ne.u32 %q, %id, 0;
 @!%q st.shared.v2.b64 [sums], {0, -1};
 @!%q st.shared.v2.b64 [sums+16], {77, 0};
 mov.u64 %a0, array;

@@ -9,12 +9,18 @@ use crate::random::Random;
 const NEAREST: FloatMode =
     FloatMode { rounding: Rounding::NearestEven, flush: false, saturate: false, relu: false };
 
+/// With the one NaN of PTX. Told by bits: what an optimiser does with the payload of a float that it knows to be NaN is its own affair.
+fn canonical(ty: Type, bits: u64) -> u64 {
+    let format = Format::of(ty);
+    if format.is_nan(bits) { format.nan } else { bits }
+}
+
 fn canonical32(x: f32) -> u64 {
-    if x.is_nan() { 0x7fff_ffff } else { x.to_bits().into() }
+    canonical(Type::F32, x.to_bits().into())
 }
 
 fn canonical64(x: f64) -> u64 {
-    if x.is_nan() { 0xfff8_0000_0000_0000 } else { x.to_bits() }
+    canonical(Type::F64, x.to_bits())
 }
 
 /// Bits of all kinds: half of them with exponents near one another, so that sums cancel.

@@ -3,7 +3,7 @@
 use steadfast_ptx::module::{BarrierReduction, FunctionId, Op, Type};
 
 use super::thread::{Frame, State, Thread};
-use super::{Oracle, Trap};
+use super::{Oracle, Schedule, Trap};
 
 /// After so many instructions the next warp has its turn, so that one warp may spin until another goes on.
 const TURN: u32 = 1000;
@@ -45,14 +45,21 @@ impl<'a> Oracle<'a> {
     /// Whether any thread could go on.
     fn run_warp(&mut self, block: &mut Block<'a>, warp: std::ops::Range<usize>) -> Result<bool, Trap> {
         for turn in 0..TURN {
-            let runnable = block.threads[warp.clone()].iter().filter(|thread| thread.is_runnable());
-            let Some(lowest) = runnable.map(|thread| self.counter(thread)).min() else {
+            let runnable: Vec<usize> = warp.clone().filter(|index| block.threads[*index].is_runnable()).collect();
+            let Some(lowest) = runnable.iter().map(|index| self.counter(&block.threads[*index])).min() else {
                 return Ok(turn > 0);
             };
-            for index in warp.clone() {
-                let thread = &block.threads[index];
-                if thread.is_runnable() && self.counter(thread) == lowest {
+            match &mut self.schedule {
+                Schedule::Anyone(random) => {
+                    let index = runnable[random.below(runnable.len() as u64) as usize];
                     self.step(block, index)?;
+                }
+                Schedule::LowestFirst => {
+                    for index in runnable {
+                        if self.counter(&block.threads[index]) == lowest {
+                            self.step(block, index)?;
+                        }
+                    }
                 }
             }
             self.meet(&mut block.threads[warp.clone()]);

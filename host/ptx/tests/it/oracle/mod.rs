@@ -27,6 +27,8 @@ use steadfast_ptx::kernel::Launch;
 use steadfast_ptx::layout::Layout;
 use steadfast_ptx::module::{Function, FunctionId, Instruction, Module, Space, Statement, Variable};
 
+use crate::random::Random;
+
 /// Bytes of local memory that each thread has here.
 pub(crate) const LOCAL_BYTES: u64 = 4096;
 /// Calls deeper than this are taken for endless.
@@ -53,6 +55,15 @@ pub(crate) enum Trap {
     Undefined(&'static str),
 }
 
+/// Who goes next in a warp.
+#[derive(Clone)]
+pub(crate) enum Schedule {
+    /// All threads with the lowest program counter go one instruction.
+    LowestFirst,
+    /// Any one thread goes one instruction: what a kernel without data races must not notice.
+    Anyone(Random),
+}
+
 /// A function with its labels resolved.
 struct Code<'a> {
     function: &'a Function,
@@ -74,6 +85,7 @@ pub(crate) struct Oracle<'a> {
     shared: BTreeMap<(Option<FunctionId>, u32), u64>,
     shared_end: u64,
     memory: &'a mut Vec<u8>,
+    schedule: Schedule,
     instructions: u64,
 }
 
@@ -84,6 +96,7 @@ pub(crate) fn run(
     launch: Launch,
     parameters: &[u8],
     memory: &mut Vec<u8>,
+    schedule: Schedule,
 ) -> Result<(), Trap> {
     let entry = module.functions.iter().position(|function| function.entry && function.name == entry);
     let entry = FunctionId(entry.ok_or(Trap::Undefined("there is no such entry"))? as u32);
@@ -97,6 +110,7 @@ pub(crate) fn run(
         shared,
         shared_end,
         memory,
+        schedule,
         instructions: 0,
     };
     let [x, y, z] = launch.grid;
