@@ -104,12 +104,12 @@ impl Kernel {
 
     /// What the translation leaves there.
     pub(crate) fn translation(&self, run: &Run, start: &Start) -> Result<Vec<u8>, String> {
-        if std::env::var("STUB").is_ok() { return self.oracle(run, start).map_err(|e| format!("{e:?}")); }
         self.split(run, start, 1)
     }
 
     /// The same with the blocks divided among so many instances, of which the last begins.
     pub(crate) fn split(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
+        if std::env::var("STUB").is_ok() { return self.oracle(run, start).map_err(|e| format!("{e:?}")); }
         assert!(instances <= INSTANCES, "there is no room for {instances} instances");
         let threads: u32 = run.block.iter().product();
         let needed = (u64::from(self.translation.local_bytes) * u64::from(threads), self.translation.shared_bytes(run.dynamic_shared));
@@ -119,6 +119,19 @@ impl Kernel {
             .map(|instance| Part { launch: run.launch(instance), blocks: share(run.blocks(), instance, instances) })
             .collect();
         self.machine.run(&parts, &run.parameters, &start.memory).map(comparable)
+    }
+}
+
+impl Kernel {
+    /// Runs some of the blocks only.
+    pub(crate) fn blocks(&self, run: &Run, start: &Start, blocks: Range<u64>) -> Result<Vec<u8>, String> {
+        self.machine.run(&[Part { launch: run.launch(0), blocks }], &run.parameters, &start.memory).map(comparable)
+    }
+
+    /// Runs until the clock interrupts it.
+    pub(crate) fn interrupt(&self, run: &Run, start: &Start) -> Result<Vec<u8>, String> {
+        let part = Part { launch: run.launch(0), blocks: 0..run.blocks() };
+        self.machine.interrupt(&[part], &run.parameters, &start.memory).map(comparable)
     }
 }
 
