@@ -58,7 +58,10 @@ fn barriers_that_some_never_reach() {
         (64, "bar.sync 0, 96;"),
         // Lanes at a barrier of the block, which their own warp waits for.
         (64, "setp.lt.u32 %p, %r0, 16;\n@%p bra first;\nbar.sync 0;\nbra over;\nfirst:\nbar.warp.sync -1;\nover:"),
-        (32, "setp.lt.u32 %p, %r0, 16;\n@%p bra first;\nshfl.sync.idx.b32 %r1, %r0, 0, 31, 0xFFFF0001;\nfirst:\nbar.sync 0;"),
+        (
+            32,
+            "setp.lt.u32 %p, %r0, 16;\n@%p bra first;\nshfl.sync.idx.b32 %r1, %r0, 0, 31, 0xFFFF0001;\nfirst:\nbar.sync 0;",
+        ),
     ] {
         let kernel = kernel(body);
         let oracle = kernel.oracle(&run(threads, 0), &Start::of(&kernel)).err();
@@ -101,7 +104,17 @@ fn wild_pointers_trap() {
         let kernel = kernel(&format!(
             "mov.u64 %d0, 0;\nmov.u64 %d1, 0;\nmov.u32 %r1, 0;\n{access}\nst.global.u32 [{BUFFERS}], %r1;\nst.global.u64 [{BEHIND}], %d0;",
         ));
-        for address in [BYTES, BYTES + 4096, 1 << 32, (1 << 32) + BUFFERS, 1 << 48, 1 << 63, (1 << 63) + BUFFERS, 0u64.wrapping_sub(16), u64::MAX] {
+        for address in [
+            BYTES,
+            BYTES + 4096,
+            1 << 32,
+            (1 << 32) + BUFFERS,
+            1 << 48,
+            1 << 63,
+            (1 << 63) + BUFFERS,
+            0u64.wrapping_sub(16),
+            u64::MAX,
+        ] {
             let oracle = kernel.oracle(&run(1, address), &Start::of(&kernel)).err();
             assert!(matches!(oracle, Some(Trap::OutOfBounds(..))), "{access} {address:#x}: {oracle:?}");
             end(&kernel, &run(1, address));
@@ -112,8 +125,12 @@ fn wild_pointers_trap() {
 /// An access that begins within the memory and ends behind it writes nothing.
 #[test]
 fn accesses_over_the_end_trap() {
-    for (access, bytes) in [("ld.global.u16 %r1, [%a];", 2), ("st.global.u32 [%a], %r0;", 4), ("ld.global.u64 %d0, [%a];", 8)] {
-        let kernel = kernel(&format!("mov.u64 %d0, 0;\nmov.u32 %r1, 0;\n{access}\nst.global.u32 [{BUFFERS}], %r1;\nst.global.u64 [{BEHIND}], %d0;"));
+    for (access, bytes) in
+        [("ld.global.u16 %r1, [%a];", 2), ("st.global.u32 [%a], %r0;", 4), ("ld.global.u64 %d0, [%a];", 8)]
+    {
+        let kernel = kernel(&format!(
+            "mov.u64 %d0, 0;\nmov.u32 %r1, 0;\n{access}\nst.global.u32 [{BUFFERS}], %r1;\nst.global.u64 [{BEHIND}], %d0;"
+        ));
         end(&kernel, &run(1, BYTES - bytes + 1));
         kernel.translation(&run(1, BYTES - bytes), &Start::of(&kernel)).unwrap();
     }
@@ -218,7 +235,8 @@ fn more_than_four_thousand_million_blocks() {
     let memory = kernel.blocks(&run, &Start::of(&kernel), first..first + 4).unwrap();
     for block in 0..4 {
         let at = BUFFERS as usize + 16 * block;
-        let words: Vec<u32> = memory[at..at + 12].chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+        let words: Vec<u32> =
+            memory[at..at + 12].chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
         assert_eq!(words, [0x7000_0000 + block as u32, 17, 29]);
     }
 }

@@ -69,15 +69,18 @@ impl Machine {
         let memory = Memory::new(&mut store, MemoryType::new64(pages, Some(pages))).unwrap();
         memory.write(&mut store, 0, start).unwrap();
         for part in parts {
-            let instance = Instance::new(&mut store, &self.module, &[Extern::Memory(memory)]).map_err(|error| format!("{error:#}"))?;
+            let instance = Instance::new(&mut store, &self.module, &[Extern::Memory(memory)])
+                .map_err(|error| format!("{error:#}"))?;
             let private = instance.get_memory(&mut store, "private").unwrap();
             let needed = self.kernel.private_bytes(part.launch.block.iter().product()).div_ceil(65536);
             let has = private.size(&store);
             private.grow(&mut store, needed.saturating_sub(has)).unwrap();
             private.write(&mut store, 0, &part.launch.encode()).unwrap();
             private.write(&mut store, PARAMETERS as usize, parameters).unwrap();
-            let run = instance.get_typed_func::<(i64, i64), ()>(&mut store, "run").map_err(|error| format!("{error:#}"))?;
-            run.call(&mut store, (part.blocks.start as i64, part.blocks.end as i64)).map_err(|error| format!("{error:#}"))?;
+            let run =
+                instance.get_typed_func::<(i64, i64), ()>(&mut store, "run").map_err(|error| format!("{error:#}"))?;
+            run.call(&mut store, (part.blocks.start as i64, part.blocks.end as i64))
+                .map_err(|error| format!("{error:#}"))?;
         }
         Ok(memory.data(&store).to_vec())
     }

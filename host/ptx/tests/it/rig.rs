@@ -86,7 +86,8 @@ impl Kernel {
     pub(crate) fn new(text: &str, entry: &str) -> Result<Self, String> {
         let module = parse(text)?;
         let options = Options { memory_bytes: BYTES, canonical_nans: true };
-        let translation = steadfast_ptx::translate::translate(&module, entry, &options).map_err(|error| error.to_string())?;
+        let translation =
+            steadfast_ptx::translate::translate(&module, entry, &options).map_err(|error| error.to_string())?;
         let machine = Machine::new(&translation)?;
         Ok(Self { module, translation, machine })
     }
@@ -109,10 +110,15 @@ impl Kernel {
 
     /// The same with the blocks divided among so many instances, of which the last begins.
     pub(crate) fn split(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
-        if std::env::var("STUB").is_ok() { return self.oracle(run, start).map_err(|e| format!("{e:?}")); }
+        if std::env::var("STUB").is_ok() {
+            return self.oracle(run, start).map_err(|e| format!("{e:?}"));
+        }
         assert!(instances <= INSTANCES, "there is no room for {instances} instances");
         let threads: u32 = run.block.iter().product();
-        let needed = (u64::from(self.translation.local_bytes) * u64::from(threads), self.translation.shared_bytes(run.dynamic_shared));
+        let needed = (
+            u64::from(self.translation.local_bytes) * u64::from(threads),
+            self.translation.shared_bytes(run.dynamic_shared),
+        );
         assert!(needed.0 <= LOCAL_STRIDE && needed.1 <= SHARED_STRIDE, "there is no room for {needed:?} bytes");
         let parts: Vec<Part> = (0..instances)
             .rev()

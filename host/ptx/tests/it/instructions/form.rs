@@ -80,7 +80,9 @@ impl Kind {
     fn edges(self) -> Vec<u64> {
         match self {
             Self::Of(ty) => edges(ty),
-            Self::Count => vec![0, 1, 5, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 255, 256, 257, 0x8000_0000, 0xffff_ffff],
+            Self::Count => {
+                vec![0, 1, 5, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 255, 256, 257, 0x8000_0000, 0xffff_ffff]
+            }
             Self::Lane => vec![0, 1, 7, 15, 16, 30, 31],
         }
     }

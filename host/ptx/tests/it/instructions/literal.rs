@@ -10,7 +10,8 @@ pub(super) fn forms() -> (Vec<Form>, Vec<Vec<&'static [u64]>>) {
     LITERALS
         .iter()
         .map(|(code, results, operands, rows)| {
-            let form = Form::new(code, results, operands).on(rows.iter().map(|(operands, _)| operands.to_vec()).collect());
+            let form =
+                Form::new(code, results, operands).on(rows.iter().map(|(operands, _)| operands.to_vec()).collect());
             (form, rows.iter().map(|(_, expected)| *expected).collect())
         })
         .unzip()

@@ -90,7 +90,8 @@ fn agree(tolerance: Tolerance, expected: u64, got: u64) -> bool {
             expected == got || number(expected).abs_diff(number(got)) <= units
         }),
         Tolerance::Near(ty, bound) => {
-            let number = |bits: u64| if ty == Type::F64 { f64::from_bits(bits) } else { f32::from_bits(bits as u32).into() };
+            let number =
+                |bits: u64| if ty == Type::F64 { f64::from_bits(bits) } else { f32::from_bits(bits as u32).into() };
             let (expected, got) = (number(expected), number(got));
             expected.to_bits() == got.to_bits() || (expected - got).abs() <= bound * expected.abs().max(1.0)
         }
@@ -120,7 +121,10 @@ fn rows_written_by_hand() {
                     let got: Vec<u64> = form.masked(batch.results(index, row, memory));
                     if got != *expected {
                         let operands = &form.rows[row];
-                        failures.push(format!("{}\n    {operands:x?}: {who} has {got:x?} and not {expected:x?}", form.code));
+                        failures.push(format!(
+                            "{}\n    {operands:x?}: {who} has {got:x?} and not {expected:x?}",
+                            form.code
+                        ));
                     }
                 }
             }

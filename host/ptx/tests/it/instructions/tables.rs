@@ -138,7 +138,10 @@ pub(super) fn single_precision() -> Vec<Form> {
     for rounding in ROUNDINGS {
         for flush in ["", ".ftz"] {
             forms.extend(binary(&[&format!("div{rounding}{flush}")], &["f32"]));
-            forms.extend(unary(&["rcp", "sqrt"].map(|name| format!("{name}{rounding}{flush}")).each_ref().map(|s| &**s), &["f32"]));
+            forms.extend(unary(
+                &["rcp", "sqrt"].map(|name| format!("{name}{rounding}{flush}")).each_ref().map(|s| &**s),
+                &["f32"],
+            ));
         }
     }
     forms.extend(ternary(&["mad.rn", "mad.rz.sat"], &["f32"]));
@@ -158,7 +161,8 @@ pub(super) fn double_precision() -> Vec<Form> {
     for rounding in ROUNDINGS {
         let names = ["add", "sub", "mul", "div"].map(|name| format!("{name}{rounding}"));
         forms.extend(binary(&names.each_ref().map(|s| &**s), &["f64"]));
-        forms.extend(unary(&["rcp", "sqrt"].map(|name| format!("{name}{rounding}")).each_ref().map(|s| &**s), &["f64"]));
+        forms
+            .extend(unary(&["rcp", "sqrt"].map(|name| format!("{name}{rounding}")).each_ref().map(|s| &**s), &["f64"]));
         forms.extend(ternary(&[&format!("fma{rounding}")], &["f64"]));
     }
     forms.extend(binary(&["add", "sub", "mul", "min", "max", "copysign"], &["f64"]));
@@ -175,7 +179,10 @@ fn tests(ty: &str) -> Vec<Form> {
 pub(super) fn half_precision() -> Vec<Form> {
     let mut forms = Vec::new();
     let (halves, brains) = (["f16", "f16x2"], ["bf16", "bf16x2"]);
-    forms.extend(binary(&["add", "sub", "mul", "add.rn", "add.sat", "sub.sat", "mul.sat", "add.ftz", "mul.ftz.sat"], &halves));
+    forms.extend(binary(
+        &["add", "sub", "mul", "add.rn", "add.sat", "sub.sat", "mul.sat", "add.ftz", "mul.ftz.sat"],
+        &halves,
+    ));
     forms.extend(binary(&["add", "sub", "mul", "add.rn"], &brains));
     forms.extend(ternary(&["fma.rn", "fma.rn.sat", "fma.rn.relu", "fma.rn.ftz", "fma.rn.ftz.relu"], &halves));
     forms.extend(ternary(&["fma.rn", "fma.rn.relu"], &brains));
@@ -209,7 +216,12 @@ pub(super) fn comparisons() -> Vec<Form> {
         }
     }
     for ty in ["f16x2", "bf16x2"] {
-        forms.extend(each(&["eq", "lt", "geu", "nan"], &format!("setp.$.{ty} {both}, %a, %b;"), "p:pred q:pred", &format!("a:{ty} b:{ty}")));
+        forms.extend(each(
+            &["eq", "lt", "geu", "nan"],
+            &format!("setp.$.{ty} {both}, %a, %b;"),
+            "p:pred q:pred",
+            &format!("a:{ty} b:{ty}"),
+        ));
     }
     for (logic, third) in [("and", "%c"), ("or", "%c"), ("xor", "%c"), ("and", "!%c"), ("or", "!%c"), ("xor", "!%c")] {
         forms.push(Form::new(
@@ -238,7 +250,11 @@ pub(super) fn selections() -> Vec<Form> {
     let mut forms = each(&types, "selp.$ %d, %a, %b, %p;", "d:$", "a:$ b:$ p:pred");
     for ty in types {
         for by in ["s32", "f32"] {
-            forms.push(Form::new(&format!("slct.{ty}.{by} %d, %a, %b, %c;"), &format!("d:{ty}"), &format!("a:{ty} b:{ty} c:{by}")));
+            forms.push(Form::new(
+                &format!("slct.{ty}.{by} %d, %a, %b, %c;"),
+                &format!("d:{ty}"),
+                &format!("a:{ty} b:{ty} c:{by}"),
+            ));
         }
     }
     forms.push(Form::new("slct.ftz.u32.f32 %d, %a, %b, %c;", "d:u32", "a:u32 b:u32 c:f32"));
@@ -337,7 +353,11 @@ pub(super) fn packing() -> Vec<Form> {
         Form::new("mov.b64 {%d, %e}, %a;", "d:f32 e:f32", "a:f64"),
         Form::new("mov.b32 %d, %a;", "d:b32", "a:f32"),
         Form::new("mov.b64 %d, %a;", "d:f64", "a:b64"),
-        Form::new("mov.f32 %d, 0f7F800001;\nmov.f64 %e, 0dFFF0000000000001;\nmov.f32 %f, %a;", "d:f32 e:f64 f:f32", "a:f32"),
+        Form::new(
+            "mov.f32 %d, 0f7F800001;\nmov.f64 %e, 0dFFF0000000000001;\nmov.f32 %f, %a;",
+            "d:f32 e:f64 f:f32",
+            "a:f32",
+        ),
     ]);
     forms
 }
@@ -346,9 +366,25 @@ pub(super) fn packing() -> Vec<Form> {
 pub(super) fn memory() -> Vec<Form> {
     let mut forms = Vec::new();
     for (ty, holder) in [
-        ("u8", "b16"), ("s8", "b16"), ("u8", "b32"), ("s8", "b32"), ("b8", "b32"), ("u8", "b64"), ("s8", "b64"), ("u16", "b16"),
-        ("u16", "b32"), ("s16", "b32"), ("s16", "b64"), ("u32", "b32"), ("u32", "b64"), ("s32", "b64"), ("b64", "b64"), ("f32", "f32"),
-        ("f32", "b32"), ("f64", "f64"), ("f64", "b64"),
+        ("u8", "b16"),
+        ("s8", "b16"),
+        ("u8", "b32"),
+        ("s8", "b32"),
+        ("b8", "b32"),
+        ("u8", "b64"),
+        ("s8", "b64"),
+        ("u16", "b16"),
+        ("u16", "b32"),
+        ("s16", "b32"),
+        ("s16", "b64"),
+        ("u32", "b32"),
+        ("u32", "b64"),
+        ("s32", "b64"),
+        ("b64", "b64"),
+        ("f32", "f32"),
+        ("f32", "b32"),
+        ("f64", "f64"),
+        ("f64", "b64"),
     ] {
         forms.push(Form::new(&format!("ld.global.{ty} %d, [%in];"), &format!("d:{holder}"), "a:b64"));
         forms.push(Form::new(&format!("ld.{ty} %d, [%in+8];"), &format!("d:{holder}"), "a:b64 b:b64"));
@@ -368,7 +404,11 @@ pub(super) fn memory() -> Vec<Form> {
         Form::new("st.global.v2.b32 [%out], {%a, %b};\nld.b64 %d, [%out];", "d:b64", "a:b32 b:b32"),
         Form::new("st.global.v4.b16 [%out], {%a, %b, %b, %a};\nld.b64 %d, [%out];", "d:b64", "a:b16 b:b16"),
         Form::new("st.v4.u8 [%out], {%a, %b, %b, %a};\nld.u32 %d, [%out];", "d:b32", "a:b32 b:b32"),
-        Form::new("st.global.v2.f64 [%out], {%a, %b};\nld.f64 %d, [%out+8];\nld.f64 %e, [%out];", "d:f64 e:f64", "a:f64 b:f64"),
+        Form::new(
+            "st.global.v2.f64 [%out], {%a, %b};\nld.f64 %d, [%out+8];\nld.f64 %e, [%out];",
+            "d:f64 e:f64",
+            "a:f64 b:f64",
+        ),
     ]);
     forms
 }
@@ -393,8 +433,9 @@ pub(super) fn atomics() -> Vec<Form> {
         );
         forms.push(Form::new(&code, &results, &operands));
         if name != "exch" {
-            let code =
-                format!("st.global.{memory} [%out], %a;\nred.global.{name}.{ty} [%out], %b;\nld.global.{memory} %d, [%out];");
+            let code = format!(
+                "st.global.{memory} [%out], %a;\nred.global.{name}.{ty} [%out], %b;\nld.global.{memory} %d, [%out];"
+            );
             forms.push(Form::new(&code, &format!("d:{ty}"), &operands));
         }
     };
@@ -438,15 +479,29 @@ pub(super) fn approximations() -> Vec<Form> {
             ("rcp", units(1)),
             ("sqrt", units(1)),
         ] {
-            forms.extend(unary(&[&format!("{name}.approx{flush}")], &["f32"]).into_iter().map(|form| form.within(tolerance)));
+            forms.extend(
+                unary(&[&format!("{name}.approx{flush}")], &["f32"]).into_iter().map(|form| form.within(tolerance)),
+            );
         }
         for name in ["div.approx", "div.full"] {
             forms.extend(binary(&[&format!("{name}{flush}")], &["f32"]).into_iter().map(|form| form.within(units(2))));
         }
     }
     forms.extend(unary(&["tanh.approx"], &["f32"]).into_iter().map(|form| form.within(near(2f64.powi(-11)))));
-    forms.extend(unary(&["ex2.approx", "tanh.approx"], &["f16", "f16x2"]).into_iter().map(|form| form.within(Tolerance::Units(Type::F16, 2))));
-    forms.extend(unary(&["ex2.approx.ftz", "tanh.approx"], &["bf16", "bf16x2"]).into_iter().map(|form| form.within(Tolerance::Units(Type::Bf16, 2))));
-    forms.extend(unary(&["rcp.approx.ftz", "rsqrt.approx.ftz", "rsqrt.approx"], &["f64"]).into_iter().map(|form| form.within(Tolerance::Near(Type::F64, 2f64.powi(-18)))));
+    forms.extend(
+        unary(&["ex2.approx", "tanh.approx"], &["f16", "f16x2"])
+            .into_iter()
+            .map(|form| form.within(Tolerance::Units(Type::F16, 2))),
+    );
+    forms.extend(
+        unary(&["ex2.approx.ftz", "tanh.approx"], &["bf16", "bf16x2"])
+            .into_iter()
+            .map(|form| form.within(Tolerance::Units(Type::Bf16, 2))),
+    );
+    forms.extend(
+        unary(&["rcp.approx.ftz", "rsqrt.approx.ftz", "rsqrt.approx"], &["f64"])
+            .into_iter()
+            .map(|form| form.within(Tolerance::Near(Type::F64, 2f64.powi(-18)))),
+    );
     forms
 }

@@ -134,10 +134,28 @@ const SEQUENCES: &[&[&str]] = &[
     &["sub.cc.u64 $d, $d, $d;", "subc.u64 $d, $d, $d;"],
     &["mad.lo.cc.u32 $r, $r, $r, $r;", "madc.hi.u32 $r, $r, $r, $r;"],
     // Constants by a computed address.
-    &["mov.u64 %a0, table;", "and.b32 %t0, $r, 7;", "mul.wide.u32 %a1, %t0, 4;", "add.u64 %a0, %a0, %a1;", "ld.const.u32 $r, [%a0];"],
+    &[
+        "mov.u64 %a0, table;",
+        "and.b32 %t0, $r, 7;",
+        "mul.wide.u32 %a1, %t0, 4;",
+        "add.u64 %a0, %a0, %a1;",
+        "ld.const.u32 $r, [%a0];",
+    ],
     // An array of the thread.
-    &["mov.u64 %a0, array;", "and.b32 %t0, $r, 15;", "mul.wide.u32 %a1, %t0, 4;", "add.u64 %a0, %a0, %a1;", "st.local.u32 [%a0], $r;"],
-    &["mov.u64 %a0, array;", "and.b32 %t0, $r, 15;", "mul.wide.u32 %a1, %t0, 4;", "add.u64 %a0, %a0, %a1;", "ld.local.u32 $r, [%a0];"],
+    &[
+        "mov.u64 %a0, array;",
+        "and.b32 %t0, $r, 15;",
+        "mul.wide.u32 %a1, %t0, 4;",
+        "add.u64 %a0, %a0, %a1;",
+        "st.local.u32 [%a0], $r;",
+    ],
+    &[
+        "mov.u64 %a0, array;",
+        "and.b32 %t0, $r, 15;",
+        "mul.wide.u32 %a1, %t0, 4;",
+        "add.u64 %a0, %a0, %a1;",
+        "ld.local.u32 $r, [%a0];",
+    ],
     &["mov.u64 %a0, array;", "cvta.local.u64 %a0, %a0;", "st.v2.f32 [%a0+8], {$f, $f};", "ld.s16 $r, [%a0+10];"],
     &["mov.u64 %a0, array;", "ld.local.v4.u32 {$r, %t0, %t1, $r}, [%a0+16];", "xor.b32 $r, %t0, %t1;"],
     // A branch over an instruction.
@@ -162,7 +180,8 @@ const GLOBAL: &[&[&str]] = &[
 ];
 
 /// The operation of each accumulator.
-const SUMS: [&str; ACCUMULATORS as usize] = ["add.u32", "xor.b32", "min.u32", "and.b32", "add.s32", "max.u32", "or.b32", "add.u32"];
+const SUMS: [&str; ACCUMULATORS as usize] =
+    ["add.u32", "xor.b32", "min.u32", "and.b32", "add.s32", "max.u32", "or.b32", "add.u32"];
 
 /// What is known where a statement stands.
 #[derive(Clone, Copy)]
@@ -226,7 +245,13 @@ impl Generator {
             19..=20 if nests => {
                 let inside = Place { depth: place.depth + 1, uniform: false, mask: None, ..place };
                 let (first, second) = (self.some(inside), self.some(inside));
-                Statement::Tangle { depth: inside.depth, entry: self.fill("$r"), rounds: self.fill("$r"), first, second }
+                Statement::Tangle {
+                    depth: inside.depth,
+                    entry: self.fill("$r"),
+                    rounds: self.fill("$r"),
+                    first,
+                    second,
+                }
             }
             21..=27 if place.uniform => self.exchange(),
             28..=41 if place.mask.is_some() => self.meeting(place.mask.unwrap_or_default()),
@@ -267,8 +292,12 @@ impl Generator {
             Masks::Uniform(_) => self.fill(&format!("setp.ge.s32 %c{depth}, %u0, 1;")),
             _ if self.random.chance(30) => self.fill(&format!("setp.lt.u32 %c{depth}, %lane, $k;")),
             _ => {
-                let conditions =
-                    ["setp.lt.s32 %c#, $r, $o;", "and.pred %c#, $p, $p;", "setp.geu.f32 %c#, $f, $e;", "setp.ne.b64 %c#, $d, $d;"];
+                let conditions = [
+                    "setp.lt.s32 %c#, $r, $o;",
+                    "and.pred %c#, $p, $p;",
+                    "setp.geu.f32 %c#, $f, $e;",
+                    "setp.ne.b64 %c#, $d, $d;",
+                ];
                 let condition = self.random.pick(&conditions).replace('#', &depth.to_string());
                 self.fill(&condition)
             }
@@ -293,7 +322,12 @@ impl Generator {
     fn exchange(&mut self) -> Statement {
         let [factor, shift] = [self.random.between(1, 7), self.random.below(40)];
         let lines: Vec<String> = match self.random.below(5) {
-            0 => vec!["barrier.sync 0;".into(), "mov.u64 %a0, sums;".into(), "ld.shared.v2.u32 {$r, $r}, [%a0+8];".into(), "bar.sync 0;".into()],
+            0 => vec![
+                "barrier.sync 0;".into(),
+                "mov.u64 %a0, sums;".into(),
+                "ld.shared.v2.u32 {$r, $r}, [%a0+8];".into(),
+                "bar.sync 0;".into(),
+            ],
             1 => vec!["bar.red.popc.u32 $r, 0, $p;".into()],
             2 => vec!["bar.red.and.pred $p, 1, $p;".into(), "bar.red.or.pred $p, 1, !$p;".into()],
             _ => vec![
@@ -325,7 +359,8 @@ impl Generator {
             4 => vec!["and.b32 %t0, $r, 3;".into(), format!("match.any.sync.b32 $r, %t0, {mask};")],
             5 => vec![format!("match.all.sync.b64 $r|$p, $d, {mask};")],
             6 => {
-                let op = self.random.pick(&["add.u32", "min.s32", "max.u32", "xor.b32", "and.b32", "or.b32", "add.s32"]);
+                let op =
+                    self.random.pick(&["add.u32", "min.s32", "max.u32", "xor.b32", "and.b32", "or.b32", "add.s32"]);
                 vec![format!("redux.sync.{op} $r, $r, {mask};")]
             }
             _ => vec![
@@ -359,7 +394,8 @@ impl Generator {
             4 => ("idx", 0x1807, "and.b32 %t0, %t2, 7;\nand.b32 %t3, %lane, 24;\nor.b32 %t0, %t0, %t3;"),
             _ => ("idx", 31, "mov.b32 %t0, %t2;"),
         };
-        let set = if distance == "%t2" { "and.b32 %t2, $r, 31;".to_owned() } else { format!("mov.b32 %t2, {distance};") };
+        let set =
+            if distance == "%t2" { "and.b32 %t2, $r, 31;".to_owned() } else { format!("mov.b32 %t2, {distance};") };
         vec![
             set,
             source.to_owned(),

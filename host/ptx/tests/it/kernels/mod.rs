@@ -71,7 +71,10 @@ fn difference(program: &Program, seed: u64) -> Option<String> {
     let at = expected.iter().zip(&got).position(|(expected, got)| expected != got)?;
     let (expected, got) = (expected[at], got[at]);
     let place = name(at as u64);
-    Some(format!("{place} begins to differ with {got:#x} and not {expected:#x}; grid {:?}, block {:?}", run.grid, run.block))
+    Some(format!(
+        "{place} begins to differ with {got:#x} and not {expected:#x}; grid {:?}, block {:?}",
+        run.grid, run.block
+    ))
 }
 
 /// What lies at an address.
@@ -108,7 +111,8 @@ fn shrink(mut program: Program, seed: u64, difference_of: &str) -> Program {
 }
 
 fn from_environment(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |number| number.parse().unwrap_or_else(|_| panic!("{name}={number} is no number")))
+    std::env::var(name)
+        .map_or(otherwise, |number| number.parse().unwrap_or_else(|_| panic!("{name}={number} is no number")))
 }
 
 #[test]

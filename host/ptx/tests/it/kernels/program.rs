@@ -86,7 +86,9 @@ impl Printer {
                 self.statements(first);
                 self.line(&format!("{two}:"));
                 self.statements(second);
-                self.line(&format!("sub.u32 %n{depth}, %n{depth}, 1;\nsetp.gt.s32 %c{depth}, %n{depth}, 0;\n@%c{depth} bra {one};"));
+                self.line(&format!(
+                    "sub.u32 %n{depth}, %n{depth}, 1;\nsetp.gt.s32 %c{depth}, %n{depth}, 0;\n@%c{depth} bra {one};"
+                ));
             }
             Statement::Leave { predicate } => {
                 self.line(&format!("@{predicate} exit;\nvote.sync.ballot.b32 %m0, %true, -1;"));
@@ -125,7 +127,9 @@ impl Printer {
         }
         self.line(&format!("{again}:\nsetp.ne.u32 %c{depth}, %n{depth}, 0;"));
         if let Masks::Tracked(_) = masks {
-            self.line(&format!("vote.sync.ballot.b32 %t, %c{depth}, %m{depth};\n@!%c{depth} bra {end};\nmov.b32 %m{depth}, %t;"));
+            self.line(&format!(
+                "vote.sync.ballot.b32 %t, %c{depth}, %m{depth};\n@!%c{depth} bra {end};\nmov.b32 %m{depth}, %t;"
+            ));
         } else {
             self.line(&format!("@!%c{depth} bra {end};"));
         }
@@ -139,7 +143,11 @@ impl Printer {
         }
         let (table, end) = (self.label(), self.label());
         let targets: Vec<String> = arms.iter().map(|_| self.label()).collect();
-        self.line(&format!("{table}: .branchtargets {};\nrem.u32 %n{depth}, {index}, {};", targets.join(", "), arms.len()));
+        self.line(&format!(
+            "{table}: .branchtargets {};\nrem.u32 %n{depth}, {index}, {};",
+            targets.join(", "),
+            arms.len()
+        ));
         self.line(&format!("brx.idx %n{depth}, {table};"));
         for (arm, target) in arms.iter().zip(&targets) {
             self.line(&format!("{target}:"));
@@ -205,9 +213,7 @@ fn without_one(statements: &[Statement]) -> Vec<Vec<Statement>> {
         all.extend([statements[..half].to_vec(), statements[half..].to_vec()]);
     }
     for (index, statement) in statements.iter().enumerate() {
-        let with = |replacement: &[Statement]| {
-            [&statements[..index], replacement, &statements[index + 1..]].concat()
-        };
+        let with = |replacement: &[Statement]| [&statements[..index], replacement, &statements[index + 1..]].concat();
         all.push(with(&[]));
         for smaller in smaller_inside(statement) {
             all.push(with(&[smaller]));
@@ -222,12 +228,23 @@ fn smaller_inside(statement: &Statement) -> Vec<Statement> {
     match statement {
         Statement::Lines(_) | Statement::Leave { .. } => {}
         Statement::If { depth, condition, masks, then, otherwise } => {
-            let make = |then, otherwise| Statement::If { depth: *depth, condition: condition.clone(), masks: *masks, then, otherwise };
+            let make = |then, otherwise| Statement::If {
+                depth: *depth,
+                condition: condition.clone(),
+                masks: *masks,
+                then,
+                otherwise,
+            };
             all.extend(without_one(then).into_iter().map(|then| make(then, otherwise.clone())));
             all.extend(without_one(otherwise).into_iter().map(|otherwise| make(then.clone(), otherwise)));
         }
         Statement::Loop { depth, count, masks, body } => {
-            all.extend(without_one(body).into_iter().map(|body| Statement::Loop { depth: *depth, count: count.clone(), masks: *masks, body }));
+            all.extend(without_one(body).into_iter().map(|body| Statement::Loop {
+                depth: *depth,
+                count: count.clone(),
+                masks: *masks,
+                body,
+            }));
         }
         Statement::Switch { depth, index, arms } => {
             for (at, arm) in arms.iter().enumerate() {
@@ -239,7 +256,13 @@ fn smaller_inside(statement: &Statement) -> Vec<Statement> {
             }
         }
         Statement::Tangle { depth, entry, rounds, first, second } => {
-            let make = |first, second| Statement::Tangle { depth: *depth, entry: entry.clone(), rounds: rounds.clone(), first, second };
+            let make = |first, second| Statement::Tangle {
+                depth: *depth,
+                entry: entry.clone(),
+                rounds: rounds.clone(),
+                first,
+                second,
+            };
             all.extend(without_one(first).into_iter().map(|first| make(first, second.clone())));
             all.extend(without_one(second).into_iter().map(|second| make(first.clone(), second)));
         }

@@ -6,8 +6,7 @@ use super::exact::{Exact, Format, Number};
 use super::{convert, float};
 use crate::random::Random;
 
-const NEAREST: FloatMode =
-    FloatMode { rounding: Rounding::NearestEven, flush: false, saturate: false, relu: false };
+const NEAREST: FloatMode = FloatMode { rounding: Rounding::NearestEven, flush: false, saturate: false, relu: false };
 
 /// With the one NaN of PTX. Told by bits: what an optimiser does with the payload of a float that it knows to be NaN is its own affair.
 fn canonical(ty: Type, bits: u64) -> u64 {
@@ -89,8 +88,7 @@ fn directed_roundings_enclose_the_result() {
     let mut random = Random::new(3);
     for _ in 0..100_000 {
         let [a, b, c] = [(); 3].map(|()| u64::from(bits32(&mut random)));
-        let rounded =
-            |rounding| float::fused(Type::F32, FloatMode { rounding, ..NEAREST }, a, b, c);
+        let rounded = |rounding| float::fused(Type::F32, FloatMode { rounding, ..NEAREST }, a, b, c);
         let [down, nearest, up, zero] =
             [Rounding::Down, Rounding::NearestEven, Rounding::Up, Rounding::Zero].map(rounded);
         // The zero of a sum that cancels has a sign of its own.

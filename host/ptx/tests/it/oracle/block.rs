@@ -80,7 +80,8 @@ impl<'a> Oracle<'a> {
         let mut expected = None;
         let (mut came, mut missing, mut holding, mut participants) = (0, 0, 0, 0);
         for warp in block.threads.chunks(32) {
-            let alive: Vec<&Thread> = warp.iter().filter(|thread| !thread.is_finished() || passed.contains(&thread.index)).collect();
+            let alive: Vec<&Thread> =
+                warp.iter().filter(|thread| !thread.is_finished() || passed.contains(&thread.index)).collect();
             for thread in warp {
                 if let State::Barrier { barrier: at, threads, holds } = thread.state
                     && at == barrier

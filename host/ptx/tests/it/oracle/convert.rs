@@ -36,11 +36,8 @@ fn to_integer(to: Type, from: Type, mode: FloatMode, bits: u64) -> u64 {
 
 /// Rounded to an integer. What is far out of every type's range stays so.
 fn whole(exact: Exact, rounding: Rounding) -> i128 {
-    let magnitude = if exact.exponent > 64 && exact.mantissa != 0 {
-        1 << 100
-    } else {
-        exact.in_units_of(0, rounding) as i128
-    };
+    let magnitude =
+        if exact.exponent > 64 && exact.mantissa != 0 { 1 << 100 } else { exact.in_units_of(0, rounding) as i128 };
     if exact.negative { -magnitude } else { magnitude }
 }
 

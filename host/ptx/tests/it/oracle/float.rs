@@ -16,7 +16,11 @@ pub(crate) fn half(ty: Type) -> Option<Type> {
 }
 
 /// `operation` on each half of packed operands, or on the whole of others.
-pub(crate) fn by_halves<const N: usize>(ty: Type, operands: [u64; N], operation: impl Fn(Type, [u64; N]) -> u64) -> u64 {
+pub(crate) fn by_halves<const N: usize>(
+    ty: Type,
+    operands: [u64; N],
+    operation: impl Fn(Type, [u64; N]) -> u64,
+) -> u64 {
     match half(ty) {
         Some(half) => {
             let lower = operation(half, operands.map(|bits| bits & 0xffff));
@@ -109,7 +113,9 @@ fn extreme(op: FloatOp, format: Format, a: u64, b: u64) -> u64 {
 fn sum(a: Number, b: Number, rounding: Rounding) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(a.plus(b, rounding)),
-        (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a == b => Number::Infinite { negative: a },
+        (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a == b => {
+            Number::Infinite { negative: a }
+        }
         (Number::Infinite { negative }, Number::Finite(_)) | (Number::Finite(_), Number::Infinite { negative }) => {
             Number::Infinite { negative }
         }

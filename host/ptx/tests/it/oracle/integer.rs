@@ -1,6 +1,8 @@
 //! Instructions on integers and bits: values are taken out of their bits as wide integers, and the result is cut to its type.
 
-use steadfast_ptx::module::{AtomicOp, Comparison, FloatMode, FloatOp, IntegerOp, IntegerUnary, PermuteMode, Rounding, Type};
+use steadfast_ptx::module::{
+    AtomicOp, Comparison, FloatMode, FloatOp, IntegerOp, IntegerUnary, PermuteMode, Rounding, Type,
+};
 
 use super::float;
 
@@ -102,13 +104,7 @@ fn product(op: IntegerOp, ty: Type, a: u64, b: u64) -> u64 {
 }
 
 /// `mad`: the product, then the sum, which saturates or carries.
-pub(crate) fn multiply_add(
-    op: IntegerOp,
-    ty: Type,
-    saturate: bool,
-    carry: bool,
-    [a, b, c]: [u64; 3],
-) -> (u64, bool) {
+pub(crate) fn multiply_add(op: IntegerOp, ty: Type, saturate: bool, carry: bool, [a, b, c]: [u64; 3]) -> (u64, bool) {
     added(result_type(op, ty), saturate, carry, product(op, ty, a, b), c)
 }
 
@@ -164,7 +160,9 @@ pub(crate) fn funnel_shift(left: bool, wrap: bool, a: u64, b: u64, c: u64) -> u6
 pub(crate) fn bit_extract(ty: Type, a: u64, pos: u64, len: u64) -> u64 {
     let (pos, len, last) = (pos & 0xff, len & 0xff, u64::from(ty.bits()) - 1);
     let sign = if ty.is_signed() && len != 0 { a >> (pos + len - 1).min(last) & 1 } else { 0 };
-    (0..=last).map(|index| (if index < len && pos + index <= last { a >> (pos + index) & 1 } else { sign }) << index).sum()
+    (0..=last)
+        .map(|index| (if index < len && pos + index <= last { a >> (pos + index) & 1 } else { sign }) << index)
+        .sum()
 }
 
 pub(crate) fn bit_insert(ty: Type, a: u64, b: u64, pos: u64, len: u64) -> u64 {
@@ -197,7 +195,10 @@ pub(crate) fn find_nth_set(bits: u64, base: u64, offset: u64) -> u64 {
     let found = match offset {
         0 => Some(base).filter(|position| (0..32).contains(position) && is_set(*position)),
         1.. => (base..32).filter(|position| is_set(*position)).nth(offset as usize - 1),
-        _ => (0..=base).rev().filter(|position| *position < 32 && is_set(*position)).nth(offset.unsigned_abs() as usize - 1),
+        _ => (0..=base)
+            .rev()
+            .filter(|position| *position < 32 && is_set(*position))
+            .nth(offset.unsigned_abs() as usize - 1),
     };
     found.map_or(0xffff_ffff, |position| position as u64)
 }

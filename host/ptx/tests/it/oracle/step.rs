@@ -2,8 +2,8 @@
 
 use steadfast_ptx::kernel::{Launch, PARAMETERS};
 use steadfast_ptx::module::{
-    Address, Axis, Callee, Comparison, Function, FunctionId, Instruction, IntegerOp, IntegerUnary, Logic, Op, Operand, Predicate,
-    Space, Special, Symbol, Type,
+    Address, Axis, Callee, Comparison, Function, FunctionId, Instruction, IntegerOp, IntegerUnary, Logic, Op, Operand,
+    Predicate, Space, Special, Symbol, Type,
 };
 
 use super::block::Block;
@@ -99,15 +99,17 @@ impl<'a> Oracle<'a> {
         };
         let code = &self.codes[callee.0 as usize];
         let mut frame = Frame::new(callee, code, caller.stack, returns.to_vec());
-        if frame.stack > Thread::local(self.launch.local, thread.index) + LOCAL_BYTES || thread.frames.len() == MOST_FRAMES {
+        if frame.stack > Thread::local(self.launch.local, thread.index) + LOCAL_BYTES
+            || thread.frames.len() == MOST_FRAMES
+        {
             return Err(Trap::TooDeep);
         }
         for (index, (parameter, argument)) in code.function.parameters.iter().zip(arguments).enumerate() {
             let bytes = match argument {
                 Operand::Address(Symbol::Function(variable), 0) => caller.call_memory[*variable as usize].clone(),
-                operand => {
-                    self.get(view, caller, operand, parameter.element)?.to_le_bytes()[..parameter.bytes as usize].to_vec()
-                }
+                operand => self.get(view, caller, operand, parameter.element)?.to_le_bytes()
+                    [..parameter.bytes as usize]
+                    .to_vec(),
             };
             if let Some(register) = parameter.register {
                 frame.set(code, register, parameter.element, number(&bytes));
@@ -200,7 +202,9 @@ impl<'a> Oracle<'a> {
                             let target = target.ok_or(Trap::Undefined("a store beyond a parameter"))?;
                             target.copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
                         }
-                        None => self.store(self.address(view, frame, address)?.wrapping_add(index * bytes), bytes, value)?,
+                        None => {
+                            self.store(self.address(view, frame, address)?.wrapping_add(index * bytes), bytes, value)?
+                        }
                     }
                 }
             }
@@ -223,9 +227,7 @@ impl<'a> Oracle<'a> {
     fn moves(&self, view: &View, frame: &mut Frame, op: &Op) -> Result<bool, Trap> {
         let code = &self.codes[frame.function.0 as usize];
         match op {
-            Op::Mov { ty, dst, src }
-            | Op::ToGeneric { ty, dst, src, .. }
-            | Op::FromGeneric { ty, dst, src, .. } => {
+            Op::Mov { ty, dst, src } | Op::ToGeneric { ty, dst, src, .. } | Op::FromGeneric { ty, dst, src, .. } => {
                 let value = self.bits(view, frame, src, *ty)?;
                 frame.set(code, *dst, *ty, value);
             }
@@ -339,7 +341,9 @@ impl<'a> Oracle<'a> {
                 let bytes = u32(b)? >> if *upper { 16 } else { 0 };
                 (*dst, Type::B32, integer::dot(16, (*a_ty, u32(a)?), (*b_ty, bytes), 2, u32(c)?))
             }
-            Op::Float { op, ty, mode, dst, a, b } => (*dst, *ty, float::binary(*op, *ty, *mode, get(a, *ty)?, get(b, *ty)?)),
+            Op::Float { op, ty, mode, dst, a, b } => {
+                (*dst, *ty, float::binary(*op, *ty, *mode, get(a, *ty)?, get(b, *ty)?))
+            }
             Op::Fma { ty, mode, dst, a, b, c } => {
                 (*dst, *ty, float::fused(*ty, *mode, get(a, *ty)?, get(b, *ty)?, get(c, *ty)?))
             }
@@ -349,8 +353,8 @@ impl<'a> Oracle<'a> {
                 let (a, b) = (get(a, *ty)?, get(b, *ty)?);
                 let (first, second) = match float::half(*ty) {
                     Some(half) => {
-                        let [lower, upper] =
-                            [0, 16].map(|shift| compare(*comparison, half, *flush, a >> shift & 0xffff, b >> shift & 0xffff));
+                        let [lower, upper] = [0, 16]
+                            .map(|shift| compare(*comparison, half, *flush, a >> shift & 0xffff, b >> shift & 0xffff));
                         (lower, upper)
                     }
                     None => {
@@ -370,7 +374,8 @@ impl<'a> Oracle<'a> {
             Op::Set { comparison, to, ty, flush, dst, a, b, combine } => {
                 let value = float::by_halves(*ty, [get(a, *ty)?, get(b, *ty)?], |ty, [a, b]| {
                     let holds = combined(combine, compare(*comparison, ty, *flush, a, b));
-                    let yes = if to.is_float() { super::exact::Format::of(*to).one() } else { integer::mask(*to) as u64 };
+                    let yes =
+                        if to.is_float() { super::exact::Format::of(*to).one() } else { integer::mask(*to) as u64 };
                     if holds { yes } else { 0 }
                 });
                 (*dst, *to, value)
@@ -457,9 +462,10 @@ impl<'a> Oracle<'a> {
             Special::WarpCount => threads.div_ceil(32),
             Special::ProcessorCount => 1,
             Special::Processor | Special::Grid | Special::Clock => 0,
-            Special::LaneMask(comparison) => {
-                (0..32).filter(|other: &u32| float::holds(comparison, Some(other.cmp(&lane)))).map(|other| 1 << other).sum()
-            }
+            Special::LaneMask(comparison) => (0..32)
+                .filter(|other: &u32| float::holds(comparison, Some(other.cmp(&lane))))
+                .map(|other| 1 << other)
+                .sum(),
             Special::DynamicSharedBytes => self.launch.dynamic_shared,
             Special::TotalSharedBytes => (self.shared_end - self.launch.shared) as u32,
         };
@@ -488,7 +494,12 @@ fn compare(comparison: Comparison, ty: Type, flush: bool, a: u64, b: u64) -> boo
 }
 
 /// The parameter of a device function, or the variable of a call, that a load from the space `param` names; and where in it.
-fn parameter_bytes<'f>(function: &Function, space: Space, frame: &'f Frame, address: &Address) -> Option<(&'f [u8], u64)> {
+fn parameter_bytes<'f>(
+    function: &Function,
+    space: Space,
+    frame: &'f Frame,
+    address: &Address,
+) -> Option<(&'f [u8], u64)> {
     if space != Space::Param {
         return None;
     }

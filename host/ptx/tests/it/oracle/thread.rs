@@ -81,7 +81,11 @@ impl Frame {
 pub(super) enum State<'a> {
     Runnable,
     /// The barrier of this number, with so many threads where a number is given; what it adds to the reduction.
-    Barrier { barrier: u64, threads: Option<u64>, holds: bool },
+    Barrier {
+        barrier: u64,
+        threads: Option<u64>,
+        holds: bool,
+    },
     /// The other lanes of `members`.
     Warp(Offer<'a>),
     Finished,

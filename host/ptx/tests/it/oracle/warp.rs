@@ -2,9 +2,9 @@
 
 use steadfast_ptx::module::{AtomicOp, Op, Shuffle, Type, Vote};
 
+use super::Oracle;
 use super::integer::{atomic, mask};
 use super::thread::{Offer, State, Thread};
-use super::Oracle;
 
 impl<'a> Oracle<'a> {
     /// Lets every group of lanes go on that is complete: all that its mask names and that still run wait with the same mask.

@@ -59,7 +59,8 @@ fn sum_in_dynamic_shared_memory() {
 fn histogram() {
     let (subject, mut inputs) = (Subject::new("reduce", "hist"), Inputs::fresh());
     for (n, grid, block) in [(1000usize, 3, 100), (0, 1, 32), (5000, 2, 256), (333, 8, 7)] {
-        let x: Vec<u8> = inputs.integers(n, 0, 255).iter().map(|x| (*x as u8) & if n == 333 { 3 } else { 255 }).collect();
+        let x: Vec<u8> =
+            inputs.integers(n, 0, 255).iter().map(|x| (*x as u8) & if n == 333 { 3 } else { 255 }).collect();
         let mut expected: Vec<u32> = (0..256).collect();
         let mut call = subject.call();
         call.input(&x);
@@ -87,11 +88,13 @@ fn ballots_and_a_maximum() {
             let most = call.inout(&[0u64]);
             call.value(n as i32);
             let outcome = call.run([grid, 1, 1], [block, 1, 1], 0);
-            let positive = |range: std::ops::Range<usize>| range.filter(|i| x.get(*i).is_some_and(|x| *x > 0)).count() as i32;
+            let positive =
+                |range: std::ops::Range<usize>| range.filter(|i| x.get(*i).is_some_and(|x| *x > 0)).count() as i32;
             let mut expected: Vec<i32> = (0..warps).map(|warp| positive(32 * warp..32 * warp + 32)).collect();
             // Thread 0 of each block puts the count of its block where the first warp counted none.
             if expected[0] == 0 {
-                let counts: Vec<i32> = (0..grid as usize).map(|i| positive(i * block as usize..(i + 1) * block as usize)).collect();
+                let counts: Vec<i32> =
+                    (0..grid as usize).map(|i| positive(i * block as usize..(i + 1) * block as usize)).collect();
                 expected[0] = counts.into_iter().find(|count| *count != 0).unwrap_or_default();
             }
             let got: Vec<i32> = outcome.read(out);
@@ -155,7 +158,8 @@ fn layernorm_of_rows() {
         }
         call.value(rows as i32).value(columns as i32);
         let outcome = call.run([(rows as u32).div_ceil(block / 32), 1, 1], [block, 1, 1], 0);
-        let means: Vec<f64> = x.chunks(columns).map(|row| row.iter().map(|x| f(*x)).sum::<f64>() / columns as f64).collect();
+        let means: Vec<f64> =
+            x.chunks(columns).map(|row| row.iter().map(|x| f(*x)).sum::<f64>() / columns as f64).collect();
         let scales: Vec<f64> = (x.chunks(columns).zip(&means))
             .map(|(row, mean)| row.iter().map(|x| (f(*x) - mean).powi(2)).sum::<f64>() / columns as f64)
             .map(|variance| 1.0 / (variance + 1e-5).sqrt())

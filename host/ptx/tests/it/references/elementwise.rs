@@ -22,8 +22,7 @@ fn saxpy_is_fused() {
         let out = call.inout(&y);
         let threads = (grid * block) as usize;
         let got: Vec<f32> = call.run([grid, 1, 1], [block, 1, 1], 0).read(out);
-        let expected: Vec<f32> =
-            (0..n).map(|i| if i < threads { a.mul_add(x[i], y[i]) } else { y[i] }).collect();
+        let expected: Vec<f32> = (0..n).map(|i| if i < threads { a.mul_add(x[i], y[i]) } else { y[i] }).collect();
         assert_eq!(got, expected);
     }
 }
@@ -161,7 +160,11 @@ fn widened(bits: u16, exponent: u32, fraction: u32) -> f64 {
     let (field, part) = (magnitude >> fraction, magnitude & ((1 << fraction) - 1));
     let bias = (1 << (exponent - 1)) - 1;
     let unit = 2f64.powi(1 - bias - fraction as i32);
-    let value = if field == 0 { part as f64 * unit } else { (part | 1 << fraction) as f64 * unit * 2f64.powi(field as i32 - 1) };
+    let value = if field == 0 {
+        part as f64 * unit
+    } else {
+        (part | 1 << fraction) as f64 * unit * 2f64.powi(field as i32 - 1)
+    };
     if bits >> 15 == 1 { -value } else { value }
 }
 
@@ -183,7 +186,8 @@ fn half_precision() {
             let n = n.min((grid * block) as usize);
             let middle = 1 << (exponent - 1);
             let exponents = middle - 5..middle + 3;
-            let (x, y) = (halves(&mut inputs, n, exponents.clone(), fraction), halves(&mut inputs, n, exponents, fraction));
+            let (x, y) =
+                (halves(&mut inputs, n, exponents.clone(), fraction), halves(&mut inputs, n, exponents, fraction));
             let a = inputs.float(-2.0, 2.0);
             let mut call = subject.call();
             call.value(n as i32).input(&x);
@@ -341,7 +345,8 @@ fn philox(i: u32, seed: u64) -> u32 {
         k = [k[0].wrapping_add(0x9e37_79b9), k[1].wrapping_add(0xbb67_ae85)];
     }
     let first_set = if c[0] == 0 { 0 } else { c[0].trailing_zeros() + 1 };
-    let sum = hash(c[1].into()).wrapping_add(c[2].leading_zeros()).wrapping_add(c[3].reverse_bits()).wrapping_add(first_set);
+    let sum =
+        hash(c[1].into()).wrapping_add(c[2].leading_zeros()).wrapping_add(c[3].reverse_bits()).wrapping_add(first_set);
     c[0] ^ sum
 }
 
@@ -412,7 +417,12 @@ fn heat_in_three_dimensions() {
                 if x < 1 || y < 1 || z < 1 || x >= nx - 1 || y >= ny - 1 || z >= nz - 1 {
                     return at(x, y, z);
                 }
-                let around = at(x - 1, y, z) + at(x + 1, y, z) + at(x, y - 1, z) + at(x, y + 1, z) + at(x, y, z - 1) + at(x, y, z + 1);
+                let around = at(x - 1, y, z)
+                    + at(x + 1, y, z)
+                    + at(x, y - 1, z)
+                    + at(x, y + 1, z)
+                    + at(x, y, z - 1)
+                    + at(x, y, z + 1);
                 at(x, y, z) + f(c) * (around - 6.0 * at(x, y, z))
             })
             .collect();
