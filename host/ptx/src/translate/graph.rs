@@ -18,7 +18,8 @@ pub struct Graph {
 impl Graph {
     /// All of a function.
     pub fn of(function: &Function) -> Self {
-        let successors = |block: u32| function.blocks[block as usize].terminator.edges().map(|edge| edge.block).collect();
+        let successors =
+            |block: u32| function.blocks[block as usize].terminator.edges().map(|edge| edge.block).collect();
         Self::new(function.blocks.len(), 0, successors)
     }
 

@@ -9,7 +9,6 @@ use crate::module::{Axis, Position};
 
 /// What a value is. Predicates are `I32`, 0 or 1; 8 and 16 bits are `I32`, zero-extended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names of WebAssembly")]
 pub enum Kind {
     I32,
     I64,
@@ -87,8 +86,6 @@ pub enum Input {
 pub enum Unary {
     /// Leading zeros.
     Clz,
-    /// Trailing zeros.
-    Ctz,
     /// Ones.
     Popcnt,
     /// Whether it is 0.
@@ -148,7 +145,6 @@ pub enum Unary {
 
 /// Two operands of one kind, one result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names of WebAssembly")]
 pub enum Binary {
     Add,
     Sub,
@@ -196,7 +192,6 @@ impl Binary {
 
 /// What an atomic read-modify-write does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names of WebAssembly")]
 pub enum Rmw {
     Add,
     And,
@@ -244,7 +239,9 @@ impl Inst {
             Self::Const(_) | Self::Argument(_) | Self::BlockParameter | Self::Input(_) => ([None; 3], &[]),
             Self::Unary(_, a) | Self::Load(_, a) => ([Some(*a), None, None], &[]),
             Self::Binary(_, a, b) | Self::Store(_, a, b) | Self::Rmw(_, _, a, b) => ([Some(*a), Some(*b), None], &[]),
-            Self::Fma(a, b, c) | Self::Select(a, b, c) | Self::CompareExchange(_, a, b, c) => ([Some(*a), Some(*b), Some(*c)], &[]),
+            Self::Fma(a, b, c) | Self::Select(a, b, c) | Self::CompareExchange(_, a, b, c) => {
+                ([Some(*a), Some(*b), Some(*c)], &[])
+            }
             Self::Call(_, arguments) => ([None; 3], arguments),
             Self::CallIndirect(target, arguments) => ([Some(*target), None, None], arguments),
         };

@@ -52,7 +52,9 @@ use crate::kernel::trap;
 ///
 /// If the entry uses what this translation does not have, with the place in the text.
 pub fn translate(module: &Module, entry: FunctionId, options: &Options) -> Result<Kernel, TranslateError> {
-    let Some(function) = module.functions.get(entry.0 as usize).filter(|function| function.entry && !function.declaration) else {
+    let Some(function) =
+        module.functions.get(entry.0 as usize).filter(|function| function.entry && !function.declaration)
+    else {
         return Err(TranslateError::new(Position::default(), "this is not an entry of the module"));
     };
     let built = build::program::Workshop::build(module, entry, options)?;

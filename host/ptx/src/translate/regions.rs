@@ -89,8 +89,13 @@ fn cut(body: &Function, whole: &Graph, heads: &mut [bool]) -> bool {
     let mut any = false;
     for block in &whole.order {
         // Where one block after a join became a head, what follows it is judged in the next round.
-        let after_new = any && whole.predecessors[*block as usize].iter().any(|from| owners[*from as usize] == Owner::Many);
-        if owners[*block as usize] == Owner::Many && !heads[*block as usize] && !after_new && size_after(body, heads, *block) > COPIED {
+        let after_new =
+            any && whole.predecessors[*block as usize].iter().any(|from| owners[*from as usize] == Owner::Many);
+        if owners[*block as usize] == Owner::Many
+            && !heads[*block as usize]
+            && !after_new
+            && size_after(body, heads, *block) > COPIED
+        {
             heads[*block as usize] = true;
             any = true;
         }

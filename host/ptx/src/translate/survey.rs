@@ -39,7 +39,10 @@ impl Survey {
         for (id, facts) in &survey.facts {
             if facts.inlined && facts.recursive {
                 let function = &module.functions[id.0 as usize];
-                let text = format!("the function {} calls itself and waits for other threads or ends the thread, which is not supported", function.name);
+                let text = format!(
+                    "the function {} calls itself and waits for other threads or ends the thread, which is not supported",
+                    function.name
+                );
                 return Err(TranslateError::new(function.position, text));
             }
         }
@@ -59,7 +62,8 @@ impl Survey {
     /// Who calls an inlined function is inlined too.
     fn spread(&mut self, entry: FunctionId) {
         let callers = self.callers();
-        let mut pending: Vec<FunctionId> = self.facts.iter().filter(|(_, facts)| facts.inlined).map(|(id, _)| *id).collect();
+        let mut pending: Vec<FunctionId> =
+            self.facts.iter().filter(|(_, facts)| facts.inlined).map(|(id, _)| *id).collect();
         while let Some(id) = pending.pop() {
             for caller in callers.get(&id).into_iter().flatten().filter(|caller| **caller != entry) {
                 if let Some(facts) = self.facts.get_mut(caller).filter(|facts| !facts.inlined) {
@@ -74,8 +78,11 @@ impl Survey {
     /// calls, are taken away.
     fn find_recursion(&mut self) {
         let callers = self.callers();
-        let callees: HashMap<FunctionId, Vec<FunctionId>> =
-            self.facts.iter().map(|(id, facts)| (*id, facts.callees.iter().map(|(callee, _)| *callee).collect())).collect();
+        let callees: HashMap<FunctionId, Vec<FunctionId>> = self
+            .facts
+            .iter()
+            .map(|(id, facts)| (*id, facts.callees.iter().map(|(callee, _)| *callee).collect()))
+            .collect();
         let mut left: HashSet<FunctionId> = self.facts.keys().copied().collect();
         peel(&mut left, &callees, &callers);
         peel(&mut left, &callers, &callees);
@@ -101,7 +108,8 @@ fn peel(
     ahead: &HashMap<FunctionId, Vec<FunctionId>>,
     behind: &HashMap<FunctionId, Vec<FunctionId>>,
 ) {
-    let count = |id: &FunctionId| ahead.get(id).map_or(0, |list| list.iter().filter(|other| left.contains(other)).count());
+    let count =
+        |id: &FunctionId| ahead.get(id).map_or(0, |list| list.iter().filter(|other| left.contains(other)).count());
     let mut counts: HashMap<FunctionId, usize> = left.iter().map(|id| (*id, count(id))).collect();
     let mut pending: Vec<FunctionId> = counts.iter().filter(|(_, count)| **count == 0).map(|(id, _)| *id).collect();
     while let Some(id) = pending.pop() {
@@ -124,7 +132,9 @@ fn callees(function: &Function) -> Vec<(FunctionId, Position)> {
         if let Op::Call { callee, .. } = &instruction.op {
             match callee {
                 Callee::Direct(id) => callees.push((*id, instruction.position)),
-                Callee::Indirect { candidates, .. } => callees.extend(candidates.iter().map(|id| (*id, instruction.position))),
+                Callee::Indirect { candidates, .. } => {
+                    callees.extend(candidates.iter().map(|id| (*id, instruction.position)))
+                }
             }
         }
     }
@@ -139,11 +149,13 @@ fn waits(function: &Function) -> bool {
         match statement {
             Statement::Label(label) => {
                 seen.insert(*label);
-            },
+            }
             Statement::Instruction(instruction) => match &instruction.op {
                 Op::Branch { target, .. } => loops |= seen.contains(target),
                 Op::BranchTable { targets, .. } => loops |= targets.iter().any(|target| seen.contains(target)),
-                Op::Load { order: Order::Strong, .. } | Op::Atomic { op: AtomicOp::Cas | AtomicOp::Exch, .. } => asks = true,
+                Op::Load { order: Order::Strong, .. } | Op::Atomic { op: AtomicOp::Cas | AtomicOp::Exch, .. } => {
+                    asks = true
+                }
                 Op::Exit
                 | Op::Barrier { .. }
                 | Op::BarrierArrive { .. }

@@ -57,7 +57,10 @@ impl Builder {
             {
                 return self.constant(if op.compares() { Kind::I32 } else { kind }, bits);
             }
-            let identity = matches!(op, Binary::Add | Binary::Sub | Binary::Or | Binary::Xor | Binary::Shl | Binary::ShrS | Binary::ShrU);
+            let identity = matches!(
+                op,
+                Binary::Add | Binary::Sub | Binary::Or | Binary::Xor | Binary::Shl | Binary::ShrS | Binary::ShrU
+            );
             if identity && right == Some(0) {
                 return a;
             }

@@ -35,14 +35,31 @@ impl Body<'_, '_> {
     }
 
     /// Also right if blocks run side by side.
-    fn concurrent(&mut self, op: AtomicOp, ty: Type, dst: Option<RegisterId>, target: Target, operand: Value) -> Result<()> {
-        let access =
-            Access { memory: Memory::Device, bytes: ty.bytes(), signed: false, offset: target.offset, atomic: true, constant: false };
+    fn concurrent(
+        &mut self,
+        op: AtomicOp,
+        ty: Type,
+        dst: Option<RegisterId>,
+        target: Target,
+        operand: Value,
+    ) -> Result<()> {
+        let access = Access {
+            memory: Memory::Device,
+            bytes: ty.bytes(),
+            signed: false,
+            offset: target.offset,
+            atomic: true,
+            constant: false,
+        };
         let old = match op {
             AtomicOp::Min | AtomicOp::Max => {
                 let offset = self.b.i64(target.offset);
                 let address = self.b.add(target.base, offset);
-                let helper = Helper::AtomicExtreme { larger: op == AtomicOp::Max, signed: ty.is_signed(), wide: ty.bits() == 64 };
+                let helper = Helper::AtomicExtreme {
+                    larger: op == AtomicOp::Max,
+                    signed: ty.is_signed(),
+                    wide: ty.bits() == 64,
+                };
                 self.shop.call(&mut self.b, helper, &[address, operand])
             }
             _ => {
@@ -63,8 +80,16 @@ impl Body<'_, '_> {
     }
 
     /// What takes the place of the old value.
-    fn replacement(&mut self, op: AtomicOp, ty: Type, old: Value, operand: Value, third: Option<&Operand>) -> Result<Value> {
-        if ty.is_float() && !matches!(op, AtomicOp::Exch | AtomicOp::Cas | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor) {
+    fn replacement(
+        &mut self,
+        op: AtomicOp,
+        ty: Type,
+        old: Value,
+        operand: Value,
+        third: Option<&Operand>,
+    ) -> Result<Value> {
+        if ty.is_float() && !matches!(op, AtomicOp::Exch | AtomicOp::Cas | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)
+        {
             return self.float_replacement(op, ty, old, operand);
         }
         Ok(match op {
@@ -109,5 +134,6 @@ impl Body<'_, '_> {
 /// Whether memory is the same afterwards in whatever order the operations come.
 fn commutes(op: AtomicOp, ty: Type) -> bool {
     let of_integers = !ty.is_float() && ty.bits() >= 32;
-    of_integers && matches!(op, AtomicOp::Add | AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)
+    of_integers
+        && matches!(op, AtomicOp::Add | AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)
 }

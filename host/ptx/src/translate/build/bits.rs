@@ -56,7 +56,8 @@ impl Body<'_, '_> {
                 self.write(*dst, *ty, value);
             }
             Op::FindNthSet { dst, mask, base, offset } => {
-                let arguments = [self.operand(mask, Type::B32)?, self.operand(base, Type::B32)?, self.operand(offset, Type::S32)?];
+                let arguments =
+                    [self.operand(mask, Type::B32)?, self.operand(base, Type::B32)?, self.operand(offset, Type::S32)?];
                 let value = self.shop.call(&mut self.b, Helper::FindNthSet, &arguments);
                 self.write(*dst, Type::B32, value);
             }

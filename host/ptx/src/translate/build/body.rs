@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::program::{Draft, Workshop};
 use super::ssa::{Builder, Variable};
 use crate::kernel::PARAMETERS;
-use crate::module::{FunctionId, Instruction, LabelId, Op, Position, Predicate, RegisterId, Space, Statement, Symbol, Type};
+use crate::module::{
+    FunctionId, Instruction, LabelId, Op, Position, Predicate, RegisterId, Space, Statement, Symbol, Type,
+};
 use crate::translate::error::{Result, TranslateError};
 use crate::translate::ir::{Input, Kind, Terminator, Value};
 use crate::translate::trap;
@@ -86,7 +88,10 @@ impl<'w, 'a> Body<'w, 'a> {
     pub(super) fn scope(&mut self, id: FunctionId, arguments: Vec<Value>, back: Option<u32>) -> Result<()> {
         let function = self.shop.function(id);
         if self.scopes.len() > DEEPEST_INLINING {
-            return Err(TranslateError::new(function.position, "more than 64 functions that wait for other threads are nested"));
+            return Err(TranslateError::new(
+                function.position,
+                "more than 64 functions that wait for other threads are nested",
+            ));
         }
         let labels = self.labels(id);
         let locals = self.shop.local_places(id, back.is_none())?;
@@ -109,12 +114,15 @@ impl<'w, 'a> Body<'w, 'a> {
 
     fn labels(&mut self, id: FunctionId) -> Vec<Label> {
         let function = self.shop.function(id);
-        let mut labels: Vec<Label> = (0..function.labels).map(|_| Label { block: self.b.block(), missing: 0 }).collect();
+        let mut labels: Vec<Label> =
+            (0..function.labels).map(|_| Label { block: self.b.block(), missing: 0 }).collect();
         for statement in &function.body {
             let Statement::Instruction(instruction) = statement else { continue };
             match &instruction.op {
                 Op::Branch { target, .. } => labels[target.0 as usize].missing += 1,
-                Op::BranchTable { targets, .. } => targets.iter().for_each(|target| labels[target.0 as usize].missing += 1),
+                Op::BranchTable { targets, .. } => {
+                    targets.iter().for_each(|target| labels[target.0 as usize].missing += 1)
+                }
                 _ => {}
             }
         }
@@ -266,9 +274,10 @@ impl<'w, 'a> Body<'w, 'a> {
             Op::Load { .. } | Op::Store { .. } => self.memory(op),
             Op::Atomic { .. } => self.atomic(op),
             Op::Convert { .. } | Op::ConvertPack { .. } => self.convert(op),
-            Op::Integer { .. } | Op::MultiplyAdd { .. } | Op::SumAbsoluteDifference { .. } | Op::IntegerUnary { .. } => {
-                self.integer(op)
-            }
+            Op::Integer { .. }
+            | Op::MultiplyAdd { .. }
+            | Op::SumAbsoluteDifference { .. }
+            | Op::IntegerUnary { .. } => self.integer(op),
             Op::Logic { .. }
             | Op::Logic3 { .. }
             | Op::FunnelShift { .. }

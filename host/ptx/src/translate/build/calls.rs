@@ -6,7 +6,7 @@
 use super::body::Body;
 use crate::module::{Callee, FunctionId, Operand, Symbol, Type};
 use crate::translate::error::Result;
-use crate::translate::ir::{Inst, Input, Kind, Terminator, Value};
+use crate::translate::ir::{Input, Inst, Kind, Terminator, Value};
 use crate::translate::trap;
 
 impl Body<'_, '_> {
@@ -68,9 +68,8 @@ impl Body<'_, '_> {
                 self.b.end(Terminator::Trap(trap::ASSERTION));
                 Ok(())
             }
-            "vprintf" | "malloc" | "free" => {
-                Err(self.error(format!("{name} is not supported on the CPU device: a kernel can neither print nor allocate")))
-            }
+            "vprintf" | "malloc" | "free" => Err(self
+                .error(format!("{name} is not supported on the CPU device: a kernel can neither print nor allocate"))),
             _ => Err(self.error(format!("the function {name} is declared but not defined in this module"))),
         }
     }
@@ -100,7 +99,9 @@ impl Body<'_, '_> {
     }
 
     fn own_place(&mut self, operand: &Operand) -> Result<Option<Value>> {
-        let Operand::Address(symbol @ (Symbol::Function(_) | Symbol::Parameter(_) | Symbol::Return(_)), offset) = operand else {
+        let Operand::Address(symbol @ (Symbol::Function(_) | Symbol::Parameter(_) | Symbol::Return(_)), offset) =
+            operand
+        else {
             return Ok(None);
         };
         let location = self.symbol(*symbol)?;
@@ -132,7 +133,10 @@ impl Body<'_, '_> {
         for id in candidates {
             let function = self.shop.function(*id);
             if self.shop.survey.inlined(*id) {
-                let text = format!("{} waits for other threads or ends the thread: it cannot be called through a register", function.name);
+                let text = format!(
+                    "{} waits for other threads or ends the thread: it cannot be called through a register",
+                    function.name
+                );
                 return Err(self.error(text));
             }
             if function.parameters.len() + function.returns.len() == places.len() && !function.declaration {

@@ -13,7 +13,9 @@ impl Body<'_, '_> {
     pub(super) fn float(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::Float { op, ty, mode, dst, a, b } => {
-                let value = self.by_halves(*ty, &[a, b], |body, ty, values| body.float_binary(*op, ty, *mode, values[0], values[1]))?;
+                let value = self.by_halves(*ty, &[a, b], |body, ty, values| {
+                    body.float_binary(*op, ty, *mode, values[0], values[1])
+                })?;
                 self.write(*dst, *ty, value);
             }
             Op::Fma { ty, mode, dst, a, b, c } => {
@@ -21,7 +23,8 @@ impl Body<'_, '_> {
                 self.write(*dst, *ty, value);
             }
             Op::FloatUnary { op, ty, mode, dst, a } => {
-                let value = self.by_halves(*ty, &[a], |body, ty, values| body.float_unary(*op, ty, *mode, values[0]))?;
+                let value =
+                    self.by_halves(*ty, &[a], |body, ty, values| body.float_unary(*op, ty, *mode, values[0]))?;
                 self.write(*dst, *ty, value);
             }
             Op::Test { test, ty, dst, a } => {
@@ -55,7 +58,7 @@ impl Body<'_, '_> {
 
     /// What an atomic operation makes of two floats, or of two pairs of them.
     pub(super) fn atomic_float(&mut self, op: Binary, ty: Type, a: Value, b: Value) -> Result<Value> {
-        let mut apply = |body: &mut Self, ty: Type, a: Value, b: Value| {
+        let apply = |body: &mut Self, ty: Type, a: Value, b: Value| {
             if !is_half(ty) {
                 let value = body.b.binary(op, a, b);
                 return body.b.canonical(value);
@@ -165,7 +168,8 @@ impl Body<'_, '_> {
             return Ok(self.b.binary(Binary::Copysign, b, a));
         }
         let (a, b) = (self.flushed(ty, mode.flush, a), self.flushed(ty, mode.flush, b));
-        let value = if is_half(ty) { self.half_binary(op, ty, a, b) } else { self.wide_binary(op, ty, mode.rounding, a, b) };
+        let value =
+            if is_half(ty) { self.half_binary(op, ty, a, b) } else { self.wide_binary(op, ty, mode.rounding, a, b) };
         Ok(self.finished(ty, mode, value))
     }
 
@@ -319,7 +323,8 @@ impl Body<'_, '_> {
     fn test(&mut self, test: FloatTest, a: Value) -> Value {
         let bits = self.bits_of(a);
         let kind = self.b.kind(bits);
-        let (exponent, unit) = if kind == Kind::I64 { (0x7ff0_0000_0000_0000, 1 << 52) } else { (0x7f80_0000, 1 << 23) };
+        let (exponent, unit) =
+            if kind == Kind::I64 { (0x7ff0_0000_0000_0000, 1 << 52) } else { (0x7f80_0000, 1 << 23) };
         let (infinity, unit) = (self.b.int(kind, exponent), self.b.int(kind, unit));
         let all_but_sign = self.b.int(kind, if kind == Kind::I64 { u64::MAX >> 1 } else { 0x7fff_ffff });
         let zero = self.b.int(kind, 0);
@@ -340,7 +345,6 @@ impl Body<'_, '_> {
         }
     }
 }
-
 
 /// Whether it is `f16` or `bf16`.
 pub(super) fn is_half(ty: Type) -> bool {
@@ -363,7 +367,9 @@ pub(super) fn direction(rounding: Rounding) -> Direction {
         Rounding::Down | Rounding::IntegerDown => Direction::Down,
         Rounding::Up | Rounding::IntegerUp => Direction::Up,
         Rounding::NearestAway => Direction::Away,
-        Rounding::NearestEven | Rounding::IntegerNearestEven | Rounding::Approximate | Rounding::Full => Direction::Nearest,
+        Rounding::NearestEven | Rounding::IntegerNearestEven | Rounding::Approximate | Rounding::Full => {
+            Direction::Nearest
+        }
     }
 }
 

@@ -47,7 +47,8 @@ impl Body<'_, '_> {
     fn address_of(&mut self, symbol: Symbol, offset: i64) -> Result<Value> {
         let location = self.symbol(symbol)?;
         let offset = self.b.i64(location.offset.wrapping_add_signed(offset));
-        let base = if self.b.kind(location.base) == Kind::I32 { self.widen(location.base, false) } else { location.base };
+        let base =
+            if self.b.kind(location.base) == Kind::I32 { self.widen(location.base, false) } else { location.base };
         Ok(self.b.add(base, offset))
     }
 
@@ -190,7 +191,11 @@ impl Body<'_, '_> {
 
     /// The type of something that is packed, which must fit a register.
     fn whole(&self, ty: Type) -> Result<Type> {
-        if ty == Type::B128 { Err(self.error("128-bit operands are not supported; use two 64-bit registers")) } else { Ok(ty) }
+        if ty == Type::B128 {
+            Err(self.error("128-bit operands are not supported; use two 64-bit registers"))
+        } else {
+            Ok(ty)
+        }
     }
 
     /// A special register.

@@ -129,7 +129,10 @@ impl<'a> Workshop<'a> {
     pub fn spend(&mut self, values: usize, position: Position) -> Result<()> {
         self.spent += values;
         if self.spent > MOST_VALUES {
-            return Err(TranslateError::new(position, "the kernel is too large once all functions that wait for other threads are inlined"));
+            return Err(TranslateError::new(
+                position,
+                "the kernel is too large once all functions that wait for other threads are inlined",
+            ));
         }
         Ok(())
     }
@@ -232,7 +235,10 @@ impl<'a> Workshop<'a> {
             let mut offset = 0;
             if variable.space == Space::Local {
                 if self.survey.recursive(id) {
-                    let text = format!("{} calls itself and has variables in local memory, which is not supported", function.name);
+                    let text = format!(
+                        "{} calls itself and has variables in local memory, which is not supported",
+                        function.name
+                    );
                     return Err(TranslateError::new(variable.position, text));
                 }
                 offset = self.local_bytes.next_multiple_of(u64::from(variable.align.max(1)));

@@ -131,19 +131,6 @@ impl Builder {
         self.leave(Terminator::Branch(condition, edge(yes), edge(no)));
     }
 
-    /// Writes `then` so that it runs only if the condition holds, and goes on behind it.
-    pub fn when<E>(&mut self, condition: Value, then: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
-        let (inside, behind) = (self.block(), self.block());
-        self.branch(condition, inside, behind);
-        self.close(inside);
-        self.start(inside);
-        then(self)?;
-        self.jump(behind);
-        self.close(behind);
-        self.start(behind);
-        Ok(())
-    }
-
     fn define(&mut self, inst: Inst, kind: Option<Kind>) -> Value {
         let position = self.position;
         self.function.values.push(Definition { inst, kind, position });

@@ -34,7 +34,13 @@ pub fn mul_high(b: &mut Builder, signed: bool) -> Value {
 /// Swaps neighbours, pairs, nibbles, bytes and so on.
 pub fn reverse(b: &mut Builder, wide: bool) -> Value {
     let kind = if wide { Kind::I64 } else { Kind::I32 };
-    let masks = [0x5555_5555_5555_5555, 0x3333_3333_3333_3333, 0x0f0f_0f0f_0f0f_0f0f, 0x00ff_00ff_00ff_00ff, 0x0000_ffff_0000_ffff];
+    let masks = [
+        0x5555_5555_5555_5555,
+        0x3333_3333_3333_3333,
+        0x0f0f_0f0f_0f0f_0f0f,
+        0x00ff_00ff_00ff_00ff,
+        0x0000_ffff_0000_ffff,
+    ];
     let mut value = b.argument(0);
     for (step, mask) in masks.into_iter().enumerate().take(if wide { 5 } else { 4 }) {
         let (mask, by) = (b.int(kind, mask), b.int(kind, 1 << step));

@@ -101,7 +101,9 @@ impl Helper {
             Self::AtomicExtreme { wide, .. } => (vec![Kind::I64, int(wide)], int(wide)),
             Self::Widen => (vec![Kind::I32], Kind::F32),
             Self::Round(..) => (vec![Kind::F64], Kind::I32),
-            Self::AddOdd | Self::DivOdd | Self::Add64(_) | Self::Mul64(_) | Self::Div64(_) => (vec![Kind::F64; 2], Kind::F64),
+            Self::AddOdd | Self::DivOdd | Self::Add64(_) | Self::Mul64(_) | Self::Div64(_) => {
+                (vec![Kind::F64; 2], Kind::F64)
+            }
             Self::SqrtOdd | Self::Sqrt64(_) => (vec![Kind::F64], Kind::F64),
             Self::Fma64(_) => (vec![Kind::F64; 3], Kind::F64),
             Self::Sine { .. } | Self::Log2 | Self::Exp2 | Self::Tanh => (vec![Kind::F32], Kind::F32),

@@ -284,7 +284,8 @@ fn product_error(b: &mut Builder, x: Value, y: Value, product: Value) -> Value {
     let (scaled, scaled_product) = (b.mul(small, scale), b.mul(negated, scale));
     let precise = b.fma(scaled, large, scaled_product);
     // A product that vanished: what is missing is all of it, and has its sign.
-    let (sign_x, sign_y, one, zero) = (b.reinterpret(x, Kind::I64), b.reinterpret(y, Kind::I64), b.f64(1.0), b.f64(0.0));
+    let (sign_x, sign_y, one, zero) =
+        (b.reinterpret(x, Kind::I64), b.reinterpret(y, Kind::I64), b.f64(1.0), b.f64(0.0));
     let sign = b.xor(sign_x, sign_y);
     let sign = b.reinterpret(sign, Kind::F64);
     let missing = b.binary(Binary::Copysign, one, sign);
@@ -313,8 +314,12 @@ pub fn div(b: &mut Builder, direction: Direction) -> Value {
     let exact = b.or(infinite, by_zero);
     let quotient = b.div(x, y);
     // The rest of a small dividend is beyond what a float holds: both operands are scaled, which leaves the quotient.
-    let (size, limit, scale, one) =
-        (b.unary(Unary::Abs, x), b.f64(f64::from_bits((1023 - 900) << 52)), b.f64(f64::from_bits((1023 + 200) << 52)), b.f64(1.0));
+    let (size, limit, scale, one) = (
+        b.unary(Unary::Abs, x),
+        b.f64(f64::from_bits((1023 - 900) << 52)),
+        b.f64(f64::from_bits((1023 + 200) << 52)),
+        b.f64(1.0),
+    );
     let small = b.lt(size, limit);
     let scale = b.select(small, scale, one);
     let (scaled_x, scaled_y) = (b.mul(x, scale), b.mul(y, scale));

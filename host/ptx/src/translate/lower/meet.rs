@@ -96,7 +96,13 @@ fn frame_of(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals, mask:
 }
 
 /// Does something for each lane of a mask, which is used up.
-fn each(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals, mask: u32, visit: impl FnOnce(&mut InstructionSink<'_>)) {
+fn each(
+    sink: &mut InstructionSink<'_>,
+    parts: &Parts<'_>,
+    l: &Locals,
+    mask: u32,
+    visit: impl FnOnce(&mut InstructionSink<'_>),
+) {
     sink.loop_(BlockType::Empty);
     frame_of(sink, parts, l, mask);
     visit(sink);
@@ -121,7 +127,13 @@ fn exchange(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
         // A source outside of the group gives nothing: the lane keeps its own.
         sink.local_get(l.frame);
         sink.local_get(l.frame).i32_load(of_frame(frame::SOURCE)).local_get(l.lane);
-        sink.local_get(l.group).local_get(l.frame).i32_load(of_frame(frame::SOURCE)).i32_shr_u().i32_const(1).i32_and().select();
+        sink.local_get(l.group)
+            .local_get(l.frame)
+            .i32_load(of_frame(frame::SOURCE))
+            .i32_shr_u()
+            .i32_const(1)
+            .i32_and()
+            .select();
         sink.i32_const(parts.frame_bytes as i32).i32_mul().local_get(l.base).i32_add();
         sink.i32_load(of_frame(frame::VALUE)).i32_store(of_frame(frame::RESULT));
     });
@@ -162,7 +174,14 @@ fn matches(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
         sink.local_get(l.others).i32_ctz().i32_const(parts.frame_bytes as i32).i32_mul().local_get(l.base).i32_add();
         sink.i64_load(value).local_get(l.value).i64_eq().local_get(l.others).i32_ctz().i32_shl();
         sink.local_get(l.sum).i32_or().local_set(l.sum);
-        sink.local_get(l.others).local_get(l.others).i32_const(1).i32_sub().i32_and().local_tee(l.others).br_if(0).end();
+        sink.local_get(l.others)
+            .local_get(l.others)
+            .i32_const(1)
+            .i32_sub()
+            .i32_and()
+            .local_tee(l.others)
+            .br_if(0)
+            .end();
         sink.local_get(l.frame).local_get(l.sum).i32_store(of_frame(frame::RESULT));
         sink.local_get(l.frame).local_get(l.group).i32_store(of_frame(frame::RESULT + 4));
     });

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use wasm_encoder::{
-    CodeSection, ConstExpr, ElementSection, Elements, ExportKind, ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection,
-    MemorySection, MemoryType, Module, RefType, TableSection, TableType, TypeSection, ValType,
+    CodeSection, ConstExpr, ElementSection, Elements, ExportKind, ExportSection, FunctionSection, GlobalSection,
+    GlobalType, ImportSection, MemorySection, MemoryType, Module, RefType, TableSection, TableType, TypeSection,
+    ValType,
 };
 
 use super::unit::{Area, Code, PRIVATE, Unit, wasm_type};
@@ -107,11 +108,13 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let uniform = uniform_values(&body, &program);
     let waits = !regions.regions.is_empty();
     let frames = region::Frames::new(&body, &regions, &uniform);
-    let parameter_bytes = entry.parameters.iter().map(|parameter| parameter.offset + parameter.bytes).max().unwrap_or(0);
+    let parameter_bytes =
+        entry.parameters.iter().map(|parameter| parameter.offset + parameter.bytes).max().unwrap_or(0);
     let calls = program.functions.iter().any(|function| function.device);
     let layout = Layout::new(parameter_bytes, waits, calls, body.call_area);
     program.body = body;
-    let local_bytes = u32::try_from(built.local_bytes.next_multiple_of(16)).map_err(|_| fail("too much local memory"))?;
+    let local_bytes =
+        u32::try_from(built.local_bytes.next_multiple_of(16)).map_err(|_| fail("too much local memory"))?;
     let shared_bytes = built.shared_bytes;
     let mut functions = Functions { types: Vec::new(), bodies: Vec::new() };
     let indirect_types = indirect_types(&program, &mut functions);
@@ -301,7 +304,13 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options, waits: bo
 }
 
 fn tables(module: &mut Module, parts: &Parts<'_>, waits: bool) {
-    let table = |size: u64| TableType { element_type: RefType::FUNCREF, table64: false, minimum: size, maximum: Some(size), shared: false };
+    let table = |size: u64| TableType {
+        element_type: RefType::FUNCREF,
+        table64: false,
+        minimum: size,
+        maximum: Some(size),
+        shared: false,
+    };
     let mut tables = TableSection::new();
     let candidates = parts.program.table.iter().map(|(index, _)| u64::from(*index) + 1).max().unwrap_or(0);
     tables.table(table(candidates));
@@ -318,7 +327,8 @@ fn elements(module: &mut Module, parts: &Parts<'_>, waits: bool) {
         elements.active(None, &ConstExpr::i32_const(*index as i32), Elements::Functions((&function[..]).into()));
     }
     if waits {
-        let regions: Vec<u32> = (0..parts.regions.regions.len() as u32).map(|index| parts.first_region + index).collect();
+        let regions: Vec<u32> =
+            (0..parts.regions.regions.len() as u32).map(|index| parts.first_region + index).collect();
         elements.active(Some(REGIONS), &ConstExpr::i32_const(0), Elements::Functions((&regions[..]).into()));
     }
     module.section(&elements);

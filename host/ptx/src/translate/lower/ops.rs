@@ -173,8 +173,6 @@ impl Unit<'_> {
         match (op, kind) {
             (Unary::Clz, Kind::I64) => sink.i64_clz(),
             (Unary::Clz, _) => sink.i32_clz(),
-            (Unary::Ctz, Kind::I64) => sink.i64_ctz(),
-            (Unary::Ctz, _) => sink.i32_ctz(),
             (Unary::Popcnt, Kind::I64) => sink.i64_popcnt(),
             (Unary::Popcnt, _) => sink.i32_popcnt(),
             (Unary::IsZero, Kind::I64) => sink.i64_eqz(),
@@ -281,7 +279,9 @@ impl Unit<'_> {
     fn binary(&mut self, op: Binary, a: Value, b: Value) {
         let kind = self.function.kind(a);
         match (op, kind) {
-            (Binary::MinNumber | Binary::MaxNumber, Kind::F32) => return self.extreme_32(op == Binary::MaxNumber, a, b),
+            (Binary::MinNumber | Binary::MaxNumber, Kind::F32) => {
+                return self.extreme_32(op == Binary::MaxNumber, a, b);
+            }
             (Binary::MinNumber | Binary::MaxNumber, _) => return self.extreme_64(op == Binary::MaxNumber, a, b),
             (Binary::Copysign, Kind::F32) => {
                 self.value(b);
@@ -412,12 +412,20 @@ impl Unit<'_> {
             self.value(a);
             self.value(b);
             let mut sink = self.sink();
-            if larger { sink.v128_and() } else { sink.v128_or() };
+            if larger {
+                sink.v128_and()
+            } else {
+                sink.v128_or()
+            };
         }
         self.value(b);
         self.value(a);
         let mut sink = self.sink();
-        if larger { sink.f32x4_pmax() } else { sink.f32x4_pmin() };
+        if larger {
+            sink.f32x4_pmax()
+        } else {
+            sink.f32x4_pmin()
+        };
         if !known {
             self.value(a);
             self.value(b);
@@ -434,7 +442,11 @@ impl Unit<'_> {
         self.value(a);
         self.value(b);
         let mut sink = self.sink();
-        if larger { sink.f64_max() } else { sink.f64_min() };
+        if larger {
+            sink.f64_max()
+        } else {
+            sink.f64_min()
+        };
         self.value(b);
         self.value(b);
         self.sink().f64_eq().select();

@@ -55,11 +55,19 @@ impl Plan {
         let mut pending: Vec<(Value, bool)> = Vec::new();
         for block in &graph.order {
             let needs = reads(function, *block);
-            pending.extend(needs.into_iter().chain(kept.iter().copied()).filter(|value| uniform[value.0 as usize]).map(|value| (value, false)));
+            pending.extend(
+                needs
+                    .into_iter()
+                    .chain(kept.iter().copied())
+                    .filter(|value| uniform[value.0 as usize])
+                    .map(|value| (value, false)),
+            );
             while let Some((value, done)) = pending.pop() {
                 if done {
                     self.first.push(value);
-                } else if !matches!(function.inst(value), Inst::Const(_)) && !std::mem::replace(&mut seen[value.0 as usize], true) {
+                } else if !matches!(function.inst(value), Inst::Const(_))
+                    && !std::mem::replace(&mut seen[value.0 as usize], true)
+                {
                     pending.push((value, true));
                     pending.extend(function.inst(value).operands().map(|operand| (operand, false)));
                 }
@@ -89,7 +97,9 @@ impl Plan {
             for value in data.insts.iter().filter(|value| !uniform[value.0 as usize]) {
                 self.read_by(function, *value);
             }
-            for value in data.terminator.operands().iter().chain(data.terminator.edges().flat_map(|edge| &edge.arguments)) {
+            for value in
+                data.terminator.operands().iter().chain(data.terminator.edges().flat_map(|edge| &edge.arguments))
+            {
                 self.uses[value.0 as usize] += 1;
             }
             for value in reads(function, *block) {

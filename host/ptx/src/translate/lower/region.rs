@@ -14,9 +14,9 @@ use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::module::{Functions, Parts, YIELDED};
 use super::plan::Plan;
+use super::schedule;
 use super::structure::{self, Exits};
 use super::unit::{Area, Code, PRIVATE, Unit};
-use super::schedule;
 use crate::translate::frame;
 use crate::translate::graph::Graph;
 use crate::translate::ir::{Access, Edge, Function, Kind, Memory, Suspension, Terminator, Value};
@@ -58,7 +58,9 @@ impl Frames {
             let bytes = body.kind(value).bytes();
             let free = |offset: u32| {
                 let words = [offset, offset + bytes - 4];
-                heads_of[&value].iter().all(|head| taken.get(head).is_none_or(|taken| words.iter().all(|word| !taken.contains(word))))
+                heads_of[&value]
+                    .iter()
+                    .all(|head| taken.get(head).is_none_or(|taken| words.iter().all(|word| !taken.contains(word))))
             };
             let mut offset = start;
             while !free(offset) {
@@ -111,8 +113,13 @@ pub fn add(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames) {
 /// What of the frame a region reads, and what may be left there as it is when it ends.
 fn loads(body: &Function, frames: &Frames, regions: &Regions, region: &Region) -> (Vec<Value>, HashSet<Value>) {
     let needed = &frames.needed[&region.head];
-    let defined: HashSet<Value> =
-        region.graph.order.iter().flat_map(|block| body.blocks[*block as usize].insts.iter().chain(&body.blocks[*block as usize].parameters)).copied().collect();
+    let defined: HashSet<Value> = region
+        .graph
+        .order
+        .iter()
+        .flat_map(|block| body.blocks[*block as usize].insts.iter().chain(&body.blocks[*block as usize].parameters))
+        .copied()
+        .collect();
     // A loop may come by the definition of such a value again.
     let kept: HashSet<Value> = needed.iter().copied().filter(|value| !defined.contains(value)).collect();
     let mut read: HashSet<Value> = HashSet::new();
@@ -138,7 +145,11 @@ fn saved(body: &Function, frames: &Frames, regions: &Regions, region: &Region, k
         for edge in terminator.edges() {
             if suspends || (regions.number[edge.block as usize].is_some() && edge.block != region.head) {
                 let parameters = &body.blocks[edge.block as usize].parameters;
-                saved.extend(frames.needed[&edge.block].iter().filter(|value| !kept.contains(value) && !parameters.contains(value)));
+                saved.extend(
+                    frames.needed[&edge.block]
+                        .iter()
+                        .filter(|value| !kept.contains(value) && !parameters.contains(value)),
+                );
             }
         }
     }
@@ -180,7 +191,11 @@ fn add_one(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames, region
     sink.local_get(pass).i32_ctz().local_set(locals.lane);
     sink.local_get(pass).local_get(pass).i32_const(1).i32_sub().i32_and().local_set(pass);
     sink.local_get(base).local_get(locals.lane).i32_add().local_tee(linear);
-    sink.i32_const(parts.frame_bytes as i32).i32_mul().i32_const(parts.layout.frames as i32).i32_add().local_tee(locals.frame);
+    sink.i32_const(parts.frame_bytes as i32)
+        .i32_mul()
+        .i32_const(parts.layout.frames as i32)
+        .i32_add()
+        .local_tee(locals.frame);
     sink.i32_load(at(frame::RESUME)).i32_const(number as i32).i32_ne().br_if(0);
     sink.i32_const(1).local_get(locals.lane).i32_shl().local_tee(locals.bit);
     sink.local_get(locals.executed).i32_or().local_set(locals.executed);

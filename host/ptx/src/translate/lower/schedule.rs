@@ -65,7 +65,9 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     each_frame(&mut sink, parts, index, frame, threads, |sink| {
         sink.local_get(frame).i32_const(0).i32_store(at(frame::RESUME));
     });
-    sink.i32_const(parts.layout.barriers as i32).i32_const(0).i32_const((frame::BARRIERS * frame::BARRIER_BYTES) as i32);
+    sink.i32_const(parts.layout.barriers as i32)
+        .i32_const(0)
+        .i32_const((frame::BARRIERS * frame::BARRIER_BYTES) as i32);
     sink.memory_fill(PRIVATE);
     start_warps(&mut sink, parts, index, warps, threads);
     // Rounds, until all have ended.
@@ -73,14 +75,26 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     sink.i32_const(0).local_tee(progress).local_tee(alive).local_set(index);
     sink.loop_(BlockType::Empty);
     sink.local_get(index).call(WARP).local_get(progress).i32_or().local_set(progress);
-    sink.local_get(index).i32_const(4).i32_shl().i32_load(at(parts.layout.warps + frame::EXITED)).i32_const(-1).i32_xor();
+    sink.local_get(index)
+        .i32_const(4)
+        .i32_shl()
+        .i32_load(at(parts.layout.warps + frame::EXITED))
+        .i32_const(-1)
+        .i32_xor();
     sink.local_get(alive).i32_or().local_set(alive);
     next(&mut sink, index, warps);
     sink.end();
     sink.local_get(alive).i32_eqz().br_if(1);
     sink.i32_const(0).local_set(index).loop_(BlockType::Empty);
     sink.local_get(index).local_get(warps).call(RELEASE).local_get(progress).i32_or().local_set(progress);
-    sink.local_get(index).i32_const(1).i32_add().local_tee(index).i32_const(frame::BARRIERS as i32).i32_lt_u().br_if(0).end();
+    sink.local_get(index)
+        .i32_const(1)
+        .i32_add()
+        .local_tee(index)
+        .i32_const(frame::BARRIERS as i32)
+        .i32_lt_u()
+        .br_if(0)
+        .end();
     sink.local_get(progress).br_if(0);
     trap(&mut code, reason::DEADLOCK);
     let mut sink = code.sink();
@@ -130,7 +144,14 @@ fn start_warps(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, index: u32, wa
     sink.local_get(warps).i32_const(1).i32_sub().i32_const(4).i32_shl().local_tee(index);
     sink.i32_const(-1).local_get(threads).i32_const(31).i32_and().i32_shl().i32_store(record(frame::EXITED));
     sink.local_get(index);
-    sink.i32_const(-1).local_get(threads).i32_const(31).i32_and().i32_shl().i32_const(-1).i32_xor().i32_store(record(frame::READY));
+    sink.i32_const(-1)
+        .local_get(threads)
+        .i32_const(31)
+        .i32_and()
+        .i32_shl()
+        .i32_const(-1)
+        .i32_xor()
+        .i32_store(record(frame::READY));
     sink.end();
 }
 
@@ -227,7 +248,13 @@ fn release(functions: &mut Functions, parts: &Parts<'_>) {
     sink.local_get(of).i32_eqz().if_(BlockType::Empty).i32_const(0).return_().end();
     // For a number of threads, so many; else all that live.
     sink.local_get(record).i32_load(of_barrier(frame::THREADS)).local_tee(counted);
-    sink.if_(BlockType::Result(ValType::I32)).local_get(arrived).local_get(counted).i32_lt_u().else_().local_get(missing).end();
+    sink.if_(BlockType::Result(ValType::I32))
+        .local_get(arrived)
+        .local_get(counted)
+        .i32_lt_u()
+        .else_()
+        .local_get(missing)
+        .end();
     sink.if_(BlockType::Empty).i32_const(0).return_().end();
     sink.i32_const(0).local_set(index).loop_(BlockType::Empty);
     mask(&mut sink, frame::WAITING);

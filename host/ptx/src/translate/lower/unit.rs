@@ -123,7 +123,13 @@ pub struct Unit<'a> {
 
 impl<'a> Unit<'a> {
     /// A unit of which nothing is written yet.
-    pub fn new(function: &'a Function, plan: Plan, code: Code, first_routine: u32, indirect_types: &'a HashMap<usize, u32>) -> Self {
+    pub fn new(
+        function: &'a Function,
+        plan: Plan,
+        code: Code,
+        first_routine: u32,
+        indirect_types: &'a HashMap<usize, u32>,
+    ) -> Self {
         Self { function, plan, code, thread: Thread::default(), first_routine, indirect_types, locals: HashMap::new() }
     }
 
