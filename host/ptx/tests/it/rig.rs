@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use steadfast_ptx::kernel::{Kernel as Translation, Launch, Options};
 use steadfast_ptx::layout::Layout;
-use steadfast_ptx::module::{Module, Space};
+use steadfast_ptx::module::{FunctionId, Module, Space};
 
 use crate::machine::{Machine, Part};
 use crate::oracle::{self, Schedule, Trap};
@@ -86,8 +86,9 @@ impl Kernel {
     pub(crate) fn new(text: &str, entry: &str) -> Result<Self, String> {
         let module = parse(text)?;
         let options = Options { memory_bytes: BYTES, canonical_nans: true };
-        let translation =
-            steadfast_ptx::translate::translate(&module, entry, &options).map_err(|error| error.to_string())?;
+        let id = module.functions.iter().position(|function| function.name == entry).ok_or("no such entry")?;
+        let translation = steadfast_ptx::translate::translate(&module, FunctionId(id as u32), &options)
+            .map_err(|error| error.to_string())?;
         let machine = Machine::new(&translation)?;
         Ok(Self { module, translation, machine })
     }
