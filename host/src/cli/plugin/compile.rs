@@ -10,7 +10,8 @@ use super::super::print;
 use super::super::values::Place;
 use crate::job::RunError;
 use crate::platform::process_environment;
-use crate::plugin::{Plugin, PluginError, Runtime, default_cache_folder};
+use crate::compiled::default_cache_folder;
+use crate::plugin::{Plugin, PluginError, Runtime};
 
 /// Compile plugins into the cache, so that no run has to
 #[derive(Args, Clone, Debug)]
