@@ -6,7 +6,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | `parse` | text to a [`Module`](module::Module) |
+//! | [`parse`] | text to a [`Module`](module::Module) |
 //! | [`module`] | the typed form of a PTX module: what everything else reads |
 //! | [`layout`] | where a module's variables lie |
 //! | `translate` | an entry of a module to a [`Kernel`](kernel::Kernel) |
@@ -18,3 +18,4 @@
 pub mod kernel;
 pub mod layout;
 pub mod module;
+pub mod parse;
