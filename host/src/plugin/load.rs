@@ -117,7 +117,10 @@ pub(super) fn plugin(
     compiling: &dyn Fn(&str),
 ) -> Result<Plugin, PluginError> {
     let digest = inspect::digest(bytes);
-    let cached = runtime.cache.as_ref().and_then(|cache| cache.get(&runtime.engine, &digest, |_, code| code.component(&runtime.engine)));
+    let cached = runtime
+        .cache
+        .as_ref()
+        .and_then(|cache| cache.get(&runtime.engine, &digest, |_, code| code.component(&runtime.engine)));
     let from_cache = cached.is_some();
     let facts = OnceLock::new();
     let component = match cached {

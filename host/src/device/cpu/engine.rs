@@ -34,8 +34,7 @@ pub(super) fn engine(device: Creator, canonical_nans: bool) -> wasmtime::Result<
         .wasm_relaxed_simd(true)
         .relaxed_simd_deterministic(true)
         .cranelift_nan_canonicalization(canonical_nans)
-        .wasm_bulk_memory(false)
-        .wasm_reference_types(false);
+        .wasm_bulk_memory(false);
     Engine::new(&config)
 }
 

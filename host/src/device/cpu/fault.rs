@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn addresses_are_told_by_the_nearest_argument() {
-        let given = [Given { argument: 2, start: 1 << 30, bytes: 4096 }, Given { argument: 3, start: 1 << 31, bytes: 0 }];
+        let given =
+            [Given { argument: 2, start: 1 << 30, bytes: 4096 }, Given { argument: 3, start: 1 << 31, bytes: 0 }];
         for (address, words) in [
             (16, "address 16, a null pointer"),
             ((1 << 30) + 5000, "a byte 904 behind the end of argument 2, a buffer of 4096 bytes"),

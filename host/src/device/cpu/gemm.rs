@@ -36,11 +36,6 @@ pub(super) fn multiply(gemm: &ValidatedGemm, operands: Operands<'_>, crew: &Crew
     }
 }
 
-/// Whether the factors matter at all.
-pub(super) fn needs_factors(gemm: &ValidatedGemm) -> bool {
-    gemm.k > 0 && gemm.alpha != 0.0
-}
-
 /// Gives every tile to one of the crew.
 fn share<T: Number + Send>(
     gemm: &ValidatedGemm,
@@ -89,7 +84,7 @@ fn whole<T: Real + Number>(
 ) -> Result<()> {
     let (alpha, beta) = (T::of(gemm.alpha), T::of(gemm.beta));
     share(gemm, c, crew, stopper, |mut tile| {
-        if !needs_factors(gemm) {
+        if !gemm.needs_factors() {
             for number in tile.columns().flatten() {
                 *number = if gemm.beta == 0.0 { T::ZERO } else { beta.times(*number) };
             }
@@ -145,7 +140,7 @@ fn narrow<F: Narrow>(
             let start = |bits: &u16| if beta == 0.0 { 0.0 } else { beta * F::widen(*bits) };
             sums.extend(column.iter().map(start));
         }
-        if needs_factors(gemm) {
+        if gemm.needs_factors() {
             let a = factor(a, &gemm.a, place.batch, gemm.m, gemm.k);
             let b = factor(b, &gemm.b, place.batch, gemm.k, gemm.n);
             let (mut wide_a, mut wide_b) = (Vec::new(), Vec::new());
@@ -163,7 +158,13 @@ fn narrow<F: Narrow>(
 }
 
 /// One factor of a batch, as it is used.
-fn factor<'a, T: Copy>(all: &'a [T], matrix: &ValidatedMatrix, batch: usize, rows: usize, columns: usize) -> Factor<'a, T> {
+fn factor<'a, T: Copy>(
+    all: &'a [T],
+    matrix: &ValidatedMatrix,
+    batch: usize,
+    rows: usize,
+    columns: usize,
+) -> Factor<'a, T> {
     let strides = if matrix.transpose {
         Strides { row: matrix.leading, column: 1 }
     } else {

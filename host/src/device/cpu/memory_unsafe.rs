@@ -153,8 +153,14 @@ impl Memory {
     }
 
     /// Bytes to write to beside others to read. Panics as [`bytes`](Self::bytes) does, and where one of them overlaps with what is written.
-    pub(super) fn bytes_beside<const N: usize>(&mut self, write: Range<u64>, read: [Range<u64>; N]) -> (&mut [u8], [&[u8]; N]) {
-        let apart = |other: &Range<u64>| other.is_empty() || write.is_empty() || other.end <= write.start || write.end <= other.start;
+    pub(super) fn bytes_beside<const N: usize>(
+        &mut self,
+        write: Range<u64>,
+        read: [Range<u64>; N],
+    ) -> (&mut [u8], [&[u8]; N]) {
+        let apart = |other: &Range<u64>| {
+            other.is_empty() || write.is_empty() || other.end <= write.start || write.end <= other.start
+        };
         assert!(read.iter().all(apart), "what is read overlaps with what is written");
         let read = read.map(|range| {
             let (at, len) = self.opened(range);
@@ -221,7 +227,8 @@ unsafe impl MemoryCreator for Creator {
         }
         let capacity = reserved.unwrap_or_default().max(minimum);
         let whole = capacity.checked_add(guard).ok_or("too large")?;
-        let mapping = Mapping::reserve(whole).map_err(|error| format!("no addresses for a kernel's memory: {error}"))?;
+        let mapping =
+            Mapping::reserve(whole).map_err(|error| format!("no addresses for a kernel's memory: {error}"))?;
         let mut private = Private { mapping, bytes: 0, capacity };
         private.grow_to(minimum).map_err(|error| error.to_string())?;
         Ok(Box::new(private))

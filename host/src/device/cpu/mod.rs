@@ -192,7 +192,8 @@ impl CpuDevice {
         let shared = kernel.shared_bytes(launch.shared_bytes());
         let local = u64::from(kernel.local_bytes) * u64::from(threads);
         let blocks = launch.grid().iter().fold(1_u64, |product, count| product * u64::from(*count));
-        let seats = if kernel.sequential { 1 } else { usize::try_from(blocks).unwrap_or(usize::MAX).min(self.crew.seats()) };
+        let seats =
+            if kernel.sequential { 1 } else { usize::try_from(blocks).unwrap_or(usize::MAX).min(self.crew.seats()) };
         (0..seats)
             .map(|seat| {
                 let mut scratch = self.scratch[seat];
@@ -346,13 +347,20 @@ impl Device for CpuDevice {
         let (grid, block) = (launch.grid(), launch.block());
         // Shared and local memory are each instance's own: filled in there.
         let record = Launch { grid, block, dynamic_shared, globals, constants, shared: 0, local: 0 };
-        let job = Job { compiled: &compiled, launch: record, parameters: &parameters, scratch: &scratch, given: &given };
+        let job =
+            Job { compiled: &compiled, launch: record, parameters: &parameters, scratch: &scratch, given: &given };
         self.seats.run(&self.crew, &job, self.arena.memory.lend())
     }
 
     fn gemm(&mut self, gemm: &ValidatedGemm) -> Result<()> {
-        let (a, b, c) = (self.range(gemm.a.span), self.range(gemm.b.span), self.range(gemm.c.span));
-        let (c, [a, b]) = self.arena.memory.bytes_beside(c, [a, b]);
+        let c = self.range(gemm.c.span);
+        let factors = [gemm.a.span, gemm.b.span].map(|span| if gemm.needs_factors() { self.range(span) } else { 0..0 });
+        // Blocks of columns of one larger matrix lie between each other: no slice of one is apart from the other.
+        let between = |factor: &Range<u64>| factor.start < c.end && c.start < factor.end;
+        let copies = factors.clone().map(|factor| between(&factor).then(|| self.arena.memory.bytes(factor).to_vec()));
+        let beside = factors.map(|factor| if between(&factor) { 0..0 } else { factor });
+        let (c, beside) = self.arena.memory.bytes_beside(c, beside);
+        let [a, b] = [0, 1].map(|index| copies[index].as_deref().unwrap_or(beside[index]));
         gemm::multiply(gemm, gemm::Operands { a, b, c }, &self.crew, &self.stopper)
     }
 

@@ -2,7 +2,10 @@
 //!
 //! A tile is a part of `c` that no other tile shares an element with, so tiles can be computed in any order on any number of threads. How `c` is cut
 //! depends on its size alone, never on the number of threads, so results do not either.
-#![expect(unsafe_code, reason = "tiles lie between each other's columns, where no slice can separate them; and `matrixmultiply` takes pointers")]
+#![expect(
+    unsafe_code,
+    reason = "tiles lie between each other's columns, where no slice can separate them; and `matrixmultiply` takes pointers"
+)]
 
 use std::marker::PhantomData;
 
@@ -15,13 +18,19 @@ const TILE_COLUMNS: usize = 256;
 /// A float that `matrixmultiply` has a product for.
 pub(super) trait Real: Copy + Send + Sync + 'static {
     const ZERO: Self;
-    const ONE: Self;
     fn of(number: f64) -> Self;
     fn times(self, other: Self) -> Self;
     /// # Safety
     ///
     /// As of `matrixmultiply::sgemm`.
-    unsafe fn gemm(size: [usize; 3], alpha: Self, a: (*const Self, Strides), b: (*const Self, Strides), beta: Self, c: (*mut Self, Strides));
+    unsafe fn gemm(
+        size: [usize; 3],
+        alpha: Self,
+        a: (*const Self, Strides),
+        b: (*const Self, Strides),
+        beta: Self,
+        c: (*mut Self, Strides),
+    );
 }
 
 /// Elements from one row, and from one column, to the next.
@@ -35,7 +44,6 @@ macro_rules! real {
     ($real:ty, $gemm:path) => {
         impl Real for $real {
             const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
 
             fn of(number: f64) -> Self {
                 number as $real
@@ -187,7 +195,14 @@ impl<T: Real> Tile<'_, T> {
         let strides = Strides { row: 1, column: self.leading };
         // SAFETY: every element of the factors lies in their slices, as `Factor` checked; the tile's elements are ours alone, and distinct.
         unsafe {
-            T::gemm([m, k, n], alpha, (a.numbers.as_ptr(), a.strides), (b.numbers.as_ptr(), b.strides), beta, (self.c, strides));
+            T::gemm(
+                [m, k, n],
+                alpha,
+                (a.numbers.as_ptr(), a.strides),
+                (b.numbers.as_ptr(), b.strides),
+                beta,
+                (self.c, strides),
+            );
         }
     }
 }

@@ -71,7 +71,14 @@ impl Seats {
         let [x, y, z] = job.launch.grid.map(u64::from);
         let blocks = x * y * z;
         let seats = if job.compiled.kernel.sequential { 1 } else { job.scratch.len().min(crew.seats()) };
-        let run = Run { seats: self, job, blocks, next: AtomicU64::new(0), chunk: AtomicU64::new(1), ending: Ending::default() };
+        let run = Run {
+            seats: self,
+            job,
+            blocks,
+            next: AtomicU64::new(0),
+            chunk: AtomicU64::new(1),
+            ending: Ending::default(),
+        };
         if seats == 1 || blocks == 1 {
             run.chunk.store(blocks, Ordering::Relaxed);
             run.work(0);
@@ -127,9 +134,10 @@ impl Run<'_> {
             loop {
                 let first = self.next.fetch_add(chunk, Ordering::Relaxed);
                 let last = first.saturating_add(chunk).min(self.blocks);
-                if first >= last || !self.ending.wants(first) || !self.take(seated, first, last) {
+                if first >= last || !self.ending.wants(first) {
                     return;
                 }
+                self.take(seated, first, last);
             }
         });
     }
@@ -177,15 +185,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs blocks; false when that failed.
-    fn take(&self, seated: &mut Seated, first: u64, last: u64) -> bool {
+    /// Runs blocks.
+    fn take(&self, seated: &mut Seated, first: u64, last: u64) {
         // A stop is either seen here or by the running code: the wish stands before the epoch moves.
         seated.store.set_epoch_deadline(1);
         if self.seats.stopper.is_stopped() {
-            self.ending.fail(first, DeviceError::Stopped);
-            return false;
+            return self.ending.fail(first, DeviceError::Stopped);
         }
-        let Err(error) = seated.run.call(&mut seated.store, (first as i64, last as i64)) else { return true };
+        let Err(error) = seated.run.call(&mut seated.store, (first as i64, last as i64)) else { return };
         if error.downcast_ref::<DeviceError>().is_some() {
             self.ending.fail(first, DeviceError::Stopped);
         } else {
@@ -193,7 +200,6 @@ impl Run<'_> {
             let text = fault::explain(&self.job.compiled.kernel, &error, block, self.job.given);
             self.ending.fail(first, DeviceError::Lost(text));
         }
-        false
     }
 }
 
