@@ -32,7 +32,12 @@ impl Signature {
         Self { returns: shape(returns), parameters: shape(parameters) }
     }
 
-    /// Whether a function with `other` can be called by this prototype: sizes count, kinds of numbers don't.
+    /// Of this function.
+    pub(super) fn of_function(function: &Function) -> Self {
+        Self::of(&function.returns, &function.parameters)
+    }
+
+    /// What has to agree between a prototype and a function that is called by it: sizes count, kinds of numbers don't.
     pub(super) fn sizes(&self) -> (Vec<u32>, Vec<u32>) {
         let bytes = |list: &[(Type, u32)]| list.iter().map(|(_, bytes)| *bytes).collect();
         (bytes(&self.returns), bytes(&self.parameters))

@@ -98,7 +98,11 @@ fn threads(cursor: &mut Cursor) -> Result<[u32; 3]> {
         if axis > 0 && !cursor.accept(',')? {
             break;
         }
+        let position = cursor.position();
         *count = cursor.integer32("a number of threads")?;
+        if *count == 0 {
+            return error(position, "a block has at least one thread along each axis");
+        }
     }
     Ok(threads)
 }
@@ -256,9 +260,14 @@ fn named<'a>(cursor: &mut Cursor<'a>, outer: Outer<'_, 'a>, body: &mut Body<'a>,
         return body.declare(name, Named::Targets(body.targets.len() as u32 - 1), first.position);
     }
     if cursor.accept_dotted("calltargets")? {
-        let mut callees = Vec::new();
+        let mut callees: Vec<FunctionId> = Vec::new();
         list(cursor, |name, position| {
-            callees.push(callee(outer, name, position)?);
+            let function = callee(outer, name, position)?;
+            let sizes = |id: FunctionId| Signature::of_function(&outer.module.functions[id.0 as usize]).sizes();
+            if callees.first().is_some_and(|first| sizes(*first) != sizes(function)) {
+                return error(position, format!("{} takes or returns other than those before it", quote(name)));
+            }
+            callees.push(function);
             Ok(())
         })?;
         body.callees.push(callees);

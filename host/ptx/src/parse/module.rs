@@ -10,7 +10,7 @@ use super::initial::{self, Initial};
 use super::lexer::Kind;
 use super::skip;
 use super::variable::{Declared, Shape, declared, shape};
-use crate::module::{Callee, Function, FunctionId, Module, Op, Position, Space, Statement, Symbol, Variable};
+use crate::module::{Callee, Function, FunctionId, Module, Op, Space, Statement, Symbol, Variable};
 
 /// The versions of PTX that are read: major numbers.
 const MAJOR_VERSIONS: std::ops::RangeInclusive<u32> = 2..=8;
@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
         }
         let mut by_sizes: HashMap<_, Vec<FunctionId>> = HashMap::new();
         for (index, function) in self.module.functions.iter().enumerate().filter(|(_, function)| !function.entry) {
-            let signature = Signature::of(&function.returns, &function.parameters);
+            let signature = Signature::of_function(function);
             by_sizes.entry(signature.sizes()).or_default().push(FunctionId(index as u32));
         }
         for (function, statement, prototype) in std::mem::take(&mut self.indirect) {
@@ -281,7 +281,7 @@ impl<'a> Parser<'a> {
             let Statement::Instruction(instruction) = &mut self.module.functions[function].body[statement] else {
                 continue;
             };
-            let position: Position = instruction.position;
+            let position = instruction.position;
             let Some(left) = self.list_budget.checked_sub(found.len()) else {
                 return error(
                     position,
@@ -299,5 +299,5 @@ impl<'a> Parser<'a> {
 
 /// Whether two headers of a function say the same.
 fn agree(before: &Function, now: &Function) -> bool {
-    Signature::of(&before.returns, &before.parameters).sizes() == Signature::of(&now.returns, &now.parameters).sizes()
+    Signature::of_function(before).sizes() == Signature::of_function(now).sizes()
 }

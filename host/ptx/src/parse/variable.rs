@@ -12,8 +12,8 @@ const MOST_DIMENSIONS: usize = 16;
 const MOST_ALIGN: u64 = 256;
 /// The largest alignment of shared memory, which GPUs align further.
 const MOST_SHARED_ALIGN: u64 = 1 << 16;
-/// The most bytes of one variable: more than any machine has, and little enough that sums of sizes fit in 64 bits.
-const MOST_BYTES: u64 = 1 << 48;
+/// The most bytes of one variable: more than any device has, and little enough that the sum over as many as a text can declare fits in 64 bits.
+const MOST_BYTES: u64 = 1 << 40;
 
 /// What stands before the names of a declaration: `.align 8 .v4 .f32`.
 #[derive(Debug, Clone, Copy)]

@@ -87,7 +87,7 @@ fn direct(reader: &Reader, function: FunctionId, name: &str, position: Position)
     if function.entry {
         return error(position, format!("{} is an entry, which only the host can launch", quote(name)));
     }
-    Ok(Signature::of(&function.returns, &function.parameters))
+    Ok(Signature::of_function(function))
 }
 
 /// Who an indirect call may reach, by the list or prototype that it names last.

@@ -48,7 +48,7 @@ pub(super) fn cvt(reader: &mut Reader) -> Result<Op> {
         return pack(reader);
     }
     let (to, from) = (reader.ty(RESULTS)?, reader.ty(NUMBERS)?);
-    let packed = matches!(to, Type::F16x2 | Type::Bf16x2);
+    let packed = is_packed(to);
     if packed && from != Type::F32 {
         return Err(reader.unsupported());
     }
@@ -67,16 +67,24 @@ pub(super) fn cvt(reader: &mut Reader) -> Result<Op> {
     Ok(Op::Convert { to, from, mode, rounding_given: given.is_some(), dst, src, second })
 }
 
+/// The roundings of two halves at once.
+const PACKED: &Table<Rounding> = &[("rn", Rounding::NearestEven), ("rz", Rounding::Zero)];
+
 /// The rounding, which has to be given exactly where the result can be inexact.
 fn rounding(reader: &mut Reader, to: Type, from: Type) -> Result<Option<Rounding>> {
     match (to.is_float(), from.is_float()) {
         (false, false) => Ok(None),
         (false, true) => reader.choice(TO_INTEGER, "a rounding to an integer such as `.rzi`").map(Some),
         (true, false) => reader.choice(ROUNDINGS, "a rounding such as `.rn`").map(Some),
+        (true, true) if is_packed(to) => reader.choice(PACKED, "`.rn` or `.rz`").map(Some),
         (true, true) if to == from => Ok(reader.modifiers.take(TO_INTEGER)),
         (true, true) if loses(to, from) => reader.choice(ROUNDINGS, "a rounding such as `.rn`").map(Some),
         (true, true) => Ok(None),
     }
+}
+
+fn is_packed(ty: Type) -> bool {
+    matches!(ty, Type::F16x2 | Type::Bf16x2)
 }
 
 /// Whether a conversion between two different types of floats can be inexact.
