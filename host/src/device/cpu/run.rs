@@ -246,3 +246,6 @@ impl Ending {
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 }
+
+#[cfg(test)]
+mod tests;
