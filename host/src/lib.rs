@@ -18,6 +18,8 @@
 //! | [`job`] | the specification, the loop, when to save, the outcome and its exit code |
 //! | [`plugin`] | engine, limits, typed calls, the imports that a guest sees |
 //! | [`checkpoint`] | the file format, the volume, which checkpoint counts, outputs across attempts |
+//! | [`compiled`] | machine code kept between attempts, outside the volume |
+//! | [`device`] | buffers, kernels and library operations, behind one trait |
 //! | [`platform`] | who am I (job, task, attempt), how will I be stopped, does the volume last |
 //! | [`report`] | log lines, progress, the opening block |
 //! | [`supervise`] | rehearsals: attempts as child processes, preempted on purpose |
@@ -48,6 +50,8 @@
 
 pub mod checkpoint;
 pub mod cli;
+pub mod compiled;
+pub mod device;
 pub mod job;
 pub mod platform;
 pub mod plugin;

@@ -117,7 +117,7 @@ impl Launch {
     pub(crate) const SHARED: u32 = 48;
     pub(crate) const LOCAL: u32 = 56;
     /// What follows is written by the generated code: the block's place in the grid, by axis …
-    pub(crate) const BLOCK_INDEX: u32 = 64;
+    pub const BLOCK_INDEX: u32 = 64;
     /// … where the dynamic shared memory begins …
     pub(crate) const DYNAMIC: u32 = 80;
     /// … and where all shared and all local memory ends.

@@ -15,6 +15,9 @@
 //! Pure: no files, no devices, no WebAssembly engine. Whatever text comes in, the answer is a module or an error with its place.
 #![forbid(unsafe_code)]
 
+/// Names the translation: it changes whenever the source of this crate does. Part of the name under which compiled code is kept.
+pub const TRANSLATION: &str = env!("STEADFAST_PTX_TRANSLATION");
+
 pub mod kernel;
 pub mod layout;
 pub mod module;

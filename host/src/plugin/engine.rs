@@ -8,12 +8,14 @@ use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Config, Engine, WasmBacktraceDetails};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use super::cache::Cache;
 use super::limits::MemoryBudget;
 use super::{GuestEvents, Plugin, PluginError, bindings, load, state};
+use crate::compiled::Cache;
 
 /// The native stack that guest code may use. A thread that calls guests needs this and as much again for the host.
 const GUEST_STACK: usize = 1 << 20;
+/// Compiled plugins that are kept.
+const MOST_COMPILED: usize = 32;
 /// Enough to get past the frames of a panic.
 const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
@@ -47,7 +49,7 @@ impl Runtime {
         let failed = |error: wasmtime::Error| PluginError::Engine { cause: format!("{error:#}") };
         let engine = Engine::new(&config(nans)).map_err(failed)?;
         let linker = Arc::new(linker(&engine).map_err(failed)?);
-        Ok(Self { engine, linker, cache: cache.map(Cache::new) })
+        Ok(Self { engine, linker, cache: cache.map(|folder| Cache::new(folder, MOST_COMPILED)) })
     }
 
     /// Reads, checks and compiles the component in `file`, or finds it compiled. `compiling` is called, with its digest, when the file is found to

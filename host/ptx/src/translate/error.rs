@@ -4,7 +4,7 @@ use crate::module::Position;
 
 /// A kernel that cannot be translated, and where in its text the reason stands.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{}: {text}", position.line, position.column)]
+#[error("line {}, column {}: {text}", position.line, position.column)]
 pub struct TranslateError {
     /// The instruction or declaration.
     pub position: Position,
