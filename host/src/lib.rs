@@ -48,6 +48,7 @@
 
 pub mod checkpoint;
 pub mod cli;
+pub mod device;
 pub mod job;
 pub mod platform;
 pub mod plugin;

@@ -1,0 +1,222 @@
+//! What runs kernels: memory, modules, launches and library operations, behind one trait.
+//!
+//! ```text
+//!  imports of a guest ──► Context ──────────► dyn Device ──┬─► cpu    PTX → WebAssembly → all cores
+//!  checkpoints        ──►  every argument     proven       └─► (cuda)
+//!                          is checked here    arguments
+//! ```
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`context`] | [`Context`]: what the host uses; handles, checks, the order of errors |
+//! | [`launch`] | a launch, checked against the entry that it names |
+//! | [`gemm`] | matrix products, checked against the buffers that they touch |
+//! | [`random`] | the numbers of a random fill, the same on every device |
+//! | [`stop`] | ending the device's work from another thread |
+//! | [`error`] | why something was not done |
+//!
+//! A [`Device`] carries out operations in the order in which they were given, later than the call if it likes: an operation that returns no data may
+//! report its failure at the next one that does, or at [`synchronize`](Device::synchronize). A fault is final. [`Context`] makes both rules the same for
+//! every device, so that a plugin sees no difference: see there.
+//!
+//! Deliberately absent: names of persistent buffers, files and checkpoints (the job's business), streams and events (there is one order), and
+//! device addresses, which no caller ever sees.
+
+pub mod context;
+pub mod error;
+pub mod gemm;
+pub mod launch;
+pub mod random;
+pub mod stop;
+
+use std::sync::Arc;
+
+pub use context::Context;
+pub use error::DeviceError;
+pub use gemm::{Gemm, Matrix, ValidatedGemm};
+pub use launch::{Argument, Launch, ValidatedLaunch};
+pub use random::{Distribution, RandomFill};
+pub use stop::Stopper;
+
+/// The result of a device operation.
+pub type Result<T, E = DeviceError> = std::result::Result<T, E>;
+
+/// What the device is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Its kind.
+    pub backend: Backend,
+    /// Its name, for people.
+    pub name: String,
+    /// Bytes that buffers may have together.
+    pub memory_bytes: u64,
+}
+
+/// A kind of device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// The processor's cores, on PTX translated to WebAssembly.
+    Cpu,
+    /// A GPU, through NVIDIA's driver.
+    Cuda,
+}
+
+/// What the numbers in a buffer are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// Bytes of no particular meaning.
+    Byte,
+    /// Whole numbers of 32 bits.
+    Int32,
+    /// Whole numbers of 64 bits.
+    Int64,
+    /// IEEE binary16.
+    Float16,
+    /// The upper half of a binary32.
+    Bfloat16,
+    /// IEEE binary32.
+    Float32,
+    /// IEEE binary64.
+    Float64,
+}
+
+impl Element {
+    /// Bytes of one.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Byte => 1,
+            Self::Float16 | Self::Bfloat16 => 2,
+            Self::Int32 | Self::Float32 => 4,
+            Self::Int64 | Self::Float64 => 8,
+        }
+    }
+}
+
+/// A buffer of a [`Context`]. Never given twice in a process, so a stale one is always noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(u64);
+
+/// A module of a [`Context`]. Never given twice in a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(u64);
+
+/// A range of a live buffer, proven to lie in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    buffer: BufferId,
+    offset: u64,
+    bytes: u64,
+}
+
+impl Span {
+    /// The buffer.
+    pub fn buffer(&self) -> BufferId {
+        self.buffer
+    }
+
+    /// Where the range begins in it.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A range of a module's variable, proven to lie in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariableSpan {
+    module: ModuleId,
+    variable: usize,
+    offset: u64,
+}
+
+impl VariableSpan {
+    /// The module.
+    pub fn module(&self) -> ModuleId {
+        self.module
+    }
+
+    /// The variable, by its index in [`steadfast_ptx::module::Module::variables`].
+    pub fn variable(&self) -> usize {
+        self.variable
+    }
+
+    /// Where the range begins in it.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+/// The text of a module.
+#[derive(Debug, Clone)]
+pub enum Source<'a> {
+    /// PTX that our parser knows, with what it read.
+    Parsed {
+        /// The text.
+        text: &'a str,
+        /// What it says.
+        module: Arc<steadfast_ptx::module::Module>,
+    },
+    /// PTX for the driver's eyes only. Free of NUL.
+    CudaOnly {
+        /// The text.
+        text: &'a str,
+    },
+}
+
+/// A device, as its implementations see themselves: handles are chosen by the caller, and every argument was checked by [`Context`].
+///
+/// Only `OutOfMemory`, `InvalidModule` (from `load`), `Lost` and `Stopped` are answers of a device. After `Lost` or `Stopped` nothing but
+/// [`facts`](Self::facts) and [`stopper`](Self::stopper) is called any more.
+pub trait Device: Send {
+    /// What it is.
+    fn facts(&self) -> &Facts;
+
+    /// What ends its work, from another thread.
+    fn stopper(&self) -> Stopper;
+
+    /// Makes a buffer of so many bytes, all 0. 0 bytes are fine.
+    fn allocate(&mut self, buffer: BufferId, bytes: u64) -> Result<()>;
+
+    /// Gives a buffer's memory back, once what was ordered before is done.
+    fn free(&mut self, buffer: BufferId);
+
+    /// Writes `bytes`, which are as long as `to`.
+    fn write(&mut self, to: Span, bytes: &[u8]) -> Result<()>;
+
+    /// Reads into `bytes`, which are as long as `from`, after all that was ordered before.
+    fn read(&mut self, from: Span, bytes: &mut [u8]) -> Result<()>;
+
+    /// Repeats the four bytes of `pattern`, little-endian; offset and length are multiples of 4.
+    fn fill(&mut self, span: Span, pattern: u32) -> Result<()>;
+
+    /// Copies between spans of the same length, which may overlap: the source's bytes as they were before.
+    fn copy(&mut self, to: Span, from: Span) -> Result<()>;
+
+    /// Writes random `f32`s as [`random`] defines them; the span holds exactly `fill.count` of them.
+    fn fill_random(&mut self, to: Span, fill: &RandomFill) -> Result<()>;
+
+    /// Makes a module ready. Its variables hold what the text says.
+    fn load(&mut self, module: ModuleId, source: Source<'_>) -> Result<()>;
+
+    /// Gives a module back, once what was ordered before is done.
+    fn unload(&mut self, module: ModuleId);
+
+    /// Writes a module's variable.
+    fn write_variable(&mut self, to: VariableSpan, bytes: &[u8]) -> Result<()>;
+
+    /// Reads a module's variable, after all that was ordered before.
+    fn read_variable(&mut self, from: VariableSpan, bytes: &mut [u8]) -> Result<()>;
+
+    /// Runs a kernel.
+    fn launch(&mut self, launch: &ValidatedLaunch) -> Result<()>;
+
+    /// Multiplies matrices.
+    fn gemm(&mut self, gemm: &ValidatedGemm) -> Result<()>;
+
+    /// Returns when all that was ordered is done.
+    fn synchronize(&mut self) -> Result<()>;
+}
