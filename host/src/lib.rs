@@ -18,8 +18,9 @@
 //! | [`cli`] | one file a command: arguments to a validated specification |
 //! | [`job`] | the specification, the loop, when to save, the outcome and its exit code |
 //! | [`plugin`] | engine, limits, typed calls, the imports that a guest sees |
-//! | [`device`] | what runs kernels: buffers, modules, launches and products, behind one trait |
 //! | [`checkpoint`] | the file format, the volume, which checkpoint counts, outputs across attempts |
+//! | [`compiled`] | machine code kept between attempts, outside the volume |
+//! | [`device`] | buffers, kernels and library operations, behind one trait |
 //! | [`platform`] | who am I (job, task, attempt), how will I be stopped, does the volume last |
 //! | [`report`] | log lines, progress, the opening block |
 //! | [`supervise`] | rehearsals: attempts as child processes, preempted on purpose |
@@ -51,6 +52,7 @@
 
 pub mod checkpoint;
 pub mod cli;
+pub mod compiled;
 pub mod device;
 pub mod job;
 pub mod platform;

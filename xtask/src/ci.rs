@@ -1,8 +1,8 @@
 //! What CI runs, cheapest first; the first failure ends it.
 //!
-//! The host is always selected alone, as people do who type `cargo test --release`: features are unified over what is
+//! The host is selected with nothing but the PTX crate, which asks its dependencies for nothing more: features are unified over what is
 //! selected, and with the other packages beside it wasmtime would be built a second time. The fuzz targets stand on the host
-//! and ask its dependencies for nothing more, so alone they take the wasmtime that is there.
+//! and ask for nothing more either, so alone they take the wasmtime that is there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::tally::Tally;
-use crate::{documents, fuzz, host, packages, plugins, step};
+use crate::{documents, fuzz, host, kernels, packages, plugins, step};
 
 /// Runs every check, and prints the sum of the tests as the last line.
 pub(crate) fn run() -> Result<()> {
@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     step::run("format", &mut step::cargo(["fmt", "--all", "--check"]))?;
     shell_scripts(&mut skipped)?;
     documents::run(&mut skipped)?;
+    kernels::check(&mut skipped)?;
     dependencies(&mut skipped)?;
     plugins::build()?;
     let selections = selections(&mut skipped);
@@ -46,10 +47,13 @@ pub(crate) fn run() -> Result<()> {
 /// A name, and the packages that are built together.
 type Selection = (&'static str, &'static [&'static str]);
 
-/// All packages but the host and what stands on it; the host; the fuzz targets.
+/// All packages but the host and what belongs to it; the host; the fuzz targets.
 const SELECTIONS: [Selection; 3] = [
-    ("other packages", &["--workspace", "--exclude", "steadfast", "--exclude", "steadfast-fuzz"]),
-    ("host", &["-p", "steadfast"]),
+    (
+        "other packages",
+        &["--workspace", "--exclude", "steadfast", "--exclude", "steadfast-ptx", "--exclude", "steadfast-fuzz"],
+    ),
+    ("host", &["-p", "steadfast", "-p", "steadfast-ptx"]),
     FUZZ_TARGETS,
 ];
 const FUZZ_TARGETS: Selection = ("fuzz targets", &["-p", "steadfast-fuzz"]);

@@ -10,7 +10,9 @@
 //! fuzz      the fuzz targets, built with instrumentation and run
 //! demo      the main job, with the platform played against it
 //! documents what the README says: scripts, manifests, job files, options
+//! kernels   the PTX of kernels, made from the CUDA C beside it
 //! packages  programs that a check needs and a fresh machine lacks
+//! python    tools from Python's package index
 //! rack      the long proofs, run before a piece of work is called done and not in CI
 //! bench     figures, as ratios to what the same work costs without Steadfast
 //! ```
@@ -23,8 +25,10 @@ mod demo;
 mod documents;
 mod fuzz;
 mod host;
+mod kernels;
 mod packages;
 mod plugins;
+mod python;
 mod rack;
 mod step;
 mod tally;
@@ -50,6 +54,8 @@ enum Command {
     Test,
     /// Build the example plugins and the test guests for wasm32-wasip2, adding the target if it is missing
     Plugins,
+    /// Make the PTX of every kernel again from the CUDA C beside it; needs no GPU
+    Kernels,
     /// Feed made-up checkpoints, folders, job files and plugins to the host, and look for a panic or a broken promise
     Fuzz {
         /// Which targets; all of them if none is named
@@ -77,6 +83,7 @@ fn main() -> ExitCode {
         Command::Demo => demo::run(),
         Command::Test => ci::run(),
         Command::Plugins => plugins::build(),
+        Command::Kernels => kernels::build(),
         Command::Fuzz { targets, time } => fuzz::run(&targets, time),
         Command::Rack { name } => rack::run(name),
         Command::Bench { figures } => bench::run(&figures),

@@ -118,6 +118,8 @@ impl Launch {
     pub(crate) const CONSTANTS: u32 = 40;
     pub(crate) const SHARED: u32 = 48;
     pub(crate) const LOCAL: u32 = 56;
+    /// Where the generated code writes which block it runs, by axis: for whoever explains a trap.
+    pub const BLOCK_INDEX: u32 = 64;
 
     /// The record, little-endian: what the host writes to offset 0 of the private memory.
     pub fn encode(&self) -> [u8; Self::BYTES] {

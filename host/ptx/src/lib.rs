@@ -6,7 +6,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | `parse` | text to a [`Module`](module::Module) |
+//! | [`parse`] | text to a [`Module`](module::Module) |
 //! | [`module`] | the typed form of a PTX module: what everything else reads |
 //! | [`layout`] | where a module's variables lie |
 //! | `translate` | an entry of a module to a [`Kernel`](kernel::Kernel) |
@@ -15,6 +15,10 @@
 //! Pure: no files, no devices, no WebAssembly engine. Whatever text comes in, the answer is a module or an error with its place.
 #![forbid(unsafe_code)]
 
+/// Names the translation: it changes whenever the source of this crate does. Part of the name under which compiled code is kept.
+pub const TRANSLATION: &str = env!("STEADFAST_PTX_TRANSLATION");
+
 pub mod kernel;
 pub mod layout;
 pub mod module;
+pub mod parse;

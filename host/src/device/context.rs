@@ -14,9 +14,10 @@
 //! was told to stop is lost too: what it was at is half done.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use steadfast_ptx::module::{Module, Space};
+use steadfast_ptx::module::{Module, Space, Variable};
 
 use super::launch::EntryFacts;
 use super::{
@@ -56,6 +57,17 @@ pub struct MutableVariable {
     /// Its size.
     pub bytes: u64,
     index: usize,
+    /// Where it begins with addresses of other variables, in order.
+    addresses: Vec<Range<u64>>,
+}
+
+impl MutableVariable {
+    fn of(index: usize, variable: &Variable) -> Self {
+        let mut addresses: Vec<_> =
+            variable.relocations.iter().map(|place| place.at..place.at + u64::from(place.bytes)).collect();
+        addresses.sort_by_key(|place| place.start);
+        Self { name: variable.name.clone(), bytes: variable.bytes, index, addresses }
+    }
 }
 
 impl LoadedModule {
@@ -65,9 +77,7 @@ impl LoadedModule {
         let mutable = variables.filter(|(_, variable)| variable.space == Space::Global && !variable.external);
         Self {
             entries: Some(entries.map(|entry| (entry.name.clone(), EntryFacts::of(module, entry))).collect()),
-            variables: mutable
-                .map(|(index, variable)| MutableVariable { name: variable.name.clone(), bytes: variable.bytes, index })
-                .collect(),
+            variables: mutable.map(|(index, variable)| MutableVariable::of(index, variable)).collect(),
         }
     }
 
@@ -163,7 +173,9 @@ impl Context {
     /// Makes a module of PTX that every device understands.
     pub fn load(&mut self, text: &str) -> Result<ModuleId> {
         self.well()?;
-        let module = Arc::new(parse(text)?);
+        let module =
+            steadfast_ptx::parse::parse(text).map_err(|error| DeviceError::InvalidModule(error.to_string()))?;
+        let module = Arc::new(module);
         let facts = LoadedModule::of(&module);
         self.load_source(Source::Parsed { text, module }, facts)
     }
@@ -202,16 +214,26 @@ impl Context {
         self.modules.get(&module).ok_or_else(|| DeviceError::argument("the module was dropped"))
     }
 
-    /// Writes a variable that kernels may write, from `offset` on.
+    /// Writes a variable that kernels may write, from `offset` on. Addresses that it began with stay: those of another placement would be of no use.
     pub fn write_variable(&mut self, module: ModuleId, name: &str, offset: u64, bytes: &[u8]) -> Result<()> {
-        let to = self.variable(module, name, offset, bytes.len() as u64)?;
-        self.order(|device| device.write_variable(to, bytes))
+        let (index, pieces) = self.variable(module, name, offset, bytes.len() as u64)?;
+        pieces.into_iter().try_for_each(|piece| {
+            let to = VariableSpan { module, variable: index, offset: piece.start };
+            let bytes = &bytes[(piece.start - offset) as usize..(piece.end - offset) as usize];
+            self.order(|device| device.write_variable(to, bytes))
+        })
     }
 
-    /// Reads a variable that kernels may write, from `offset` on.
+    /// Reads a variable that kernels may write, from `offset` on. Addresses that it began with read as 0, so that what is read says the same in every attempt.
     pub fn read_variable(&mut self, module: ModuleId, name: &str, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let from = self.variable(module, name, offset, bytes.len() as u64)?;
-        self.ask(|device| device.read_variable(from, bytes))
+        let (index, pieces) = self.variable(module, name, offset, bytes.len() as u64)?;
+        bytes.fill(0);
+        self.ask(|device| {
+            pieces.into_iter().try_for_each(|piece| {
+                let from = VariableSpan { module, variable: index, offset: piece.start };
+                device.read_variable(from, &mut bytes[(piece.start - offset) as usize..(piece.end - offset) as usize])
+            })
+        })
     }
 
     /// Runs a kernel of a module.
@@ -295,7 +317,8 @@ impl Context {
         Ok(Span { buffer, offset, bytes })
     }
 
-    fn variable(&self, module: ModuleId, name: &str, offset: u64, bytes: u64) -> Result<VariableSpan> {
+    /// A variable's index, and what of the range is no address that it began with.
+    fn variable(&self, module: ModuleId, name: &str, offset: u64, bytes: u64) -> Result<(usize, Vec<Range<u64>>)> {
         self.well()?;
         let facts = self.module(module)?;
         let variable = facts.variables.iter().find(|variable| variable.name == name);
@@ -307,7 +330,7 @@ impl Context {
                 format!("{bytes} bytes from offset {offset} on do not lie in the variable `{name}` of {size} bytes");
             return Err(DeviceError::InvalidArgument(text));
         }
-        Ok(VariableSpan { module, variable: variable.index, offset })
+        Ok((variable.index, without(offset..offset + bytes, &variable.addresses)))
     }
 
     fn entry(&self, module: ModuleId, name: &str) -> Result<Option<&EntryFacts>> {
@@ -347,6 +370,10 @@ fn too_many(fill: &RandomFill) -> DeviceError {
     DeviceError::InvalidArgument(format!("random fill: there are no {count} numbers from position {position} on"))
 }
 
-fn parse(_text: &str) -> Result<Module> {
-    Err(DeviceError::InvalidModule("no PTX is read yet".into()))
+/// What of a range lies in none of the holes, which are in order and apart.
+fn without(range: Range<u64>, holes: &[Range<u64>]) -> Vec<Range<u64>> {
+    let starts = std::iter::once(0).chain(holes.iter().map(|hole| hole.end));
+    let ends = holes.iter().map(|hole| hole.start).chain([u64::MAX]);
+    let pieces = starts.zip(ends).map(|(start, end)| start.max(range.start)..end.min(range.end));
+    pieces.filter(|piece| piece.start < piece.end).collect()
 }

@@ -25,3 +25,8 @@ impl DeviceError {
         Self::InvalidArgument(text.into())
     }
 }
+
+/// A number of bytes, for people.
+pub(super) fn size(bytes: u64) -> String {
+    bytesize::ByteSize::b(bytes).display().iec().to_string()
+}

@@ -113,6 +113,11 @@ pub struct ValidatedGemm {
 }
 
 impl ValidatedGemm {
+    /// Whether `a` and `b` matter at all; where they don't, they are not read.
+    pub fn needs_factors(&self) -> bool {
+        self.k > 0 && self.alpha != 0.0
+    }
+
     /// Checks `gemm`; none where there is nothing to do. `size` answers the size of a live buffer.
     pub(super) fn new(gemm: &Gemm, size: impl Fn(BufferId) -> Option<u64>) -> Result<Option<Self>> {
         let element = float(gemm.element)?;

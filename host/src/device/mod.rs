@@ -9,6 +9,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | [`context`] | [`Context`]: what the host uses; handles, checks, the order of errors |
+//! | [`cpu`] | the device on any machine |
 //! | [`launch`] | a launch, checked against the entry that it names |
 //! | [`gemm`] | matrix products, checked against the buffers that they touch |
 //! | [`random`] | the numbers of a random fill, the same on every device |
@@ -23,6 +24,7 @@
 //! device addresses, which no caller ever sees.
 
 pub mod context;
+pub mod cpu;
 pub mod error;
 pub mod gemm;
 pub mod launch;

@@ -1,18 +1,22 @@
 //! Which device the job's guests get: chosen once an attempt, opened anew for each guest.
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
 use super::RunError;
 use super::spec::{DeviceChoice, JobSpec};
-use crate::device::{self, Device};
+use crate::compiled::default_cache_folder;
+use crate::device::cpu::{CpuDevice, Settings};
+use crate::device::{self, Device, DeviceError};
+use crate::platform::process_environment;
 use crate::plugin::OpenDevice;
 
 /// The device of an attempt.
 #[derive(Clone, Debug)]
 pub struct DevicePlan {
     threads: NonZeroU32,
+    canonical_nans: bool,
     /// Why it is this one, where that was not said.
     why: Option<&'static str>,
 }
@@ -20,13 +24,12 @@ pub struct DevicePlan {
 impl DevicePlan {
     /// Chooses: what is asked for by name is never replaced by another.
     pub fn choose(spec: &JobSpec) -> Result<Self, RunError> {
-        let threads = spec.device_threads.unwrap_or_else(|| {
-            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-            u32::try_from(cores).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
-        });
+        let cores = || NonZeroU32::try_from(Settings::all_cores()).unwrap_or(NonZeroU32::MIN);
+        let threads = spec.device_threads.unwrap_or_else(cores);
+        let canonical_nans = spec.canonical_nans;
         match spec.device {
-            DeviceChoice::Auto => Ok(Self { threads, why: Some("auto: this program has no other") }),
-            DeviceChoice::Cpu => Ok(Self { threads, why: None }),
+            DeviceChoice::Auto => Ok(Self { threads, canonical_nans, why: Some("auto: this program has no other") }),
+            DeviceChoice::Cpu => Ok(Self { threads, canonical_nans, why: None }),
             asked @ DeviceChoice::Cuda(_) => Err(RunError::NoDevice { asked }),
         }
     }
@@ -40,8 +43,13 @@ impl DevicePlan {
     /// What opens it, with so many bytes for buffers.
     #[must_use]
     pub fn opener(&self, memory: u64) -> OpenDevice {
-        let threads = self.threads;
-        Arc::new(move || open_cpu(memory, threads))
+        let settings = Settings {
+            memory_bytes: memory,
+            cores: NonZeroUsize::try_from(self.threads).unwrap_or(NonZeroUsize::MIN),
+            cache: default_cache_folder(&process_environment),
+            canonical_nans: self.canonical_nans,
+        };
+        Arc::new(move || open_cpu(&settings))
     }
 }
 
@@ -53,8 +61,11 @@ impl fmt::Display for DevicePlan {
     }
 }
 
-fn open_cpu(_memory: u64, _threads: NonZeroU32) -> device::Result<Box<dyn Device>> {
-    Err(device::DeviceError::Lost("this program has no CPU device".to_owned()))
+fn open_cpu(settings: &Settings) -> device::Result<Box<dyn Device>> {
+    match CpuDevice::open(settings) {
+        Ok(device) => Ok(Box::new(device)),
+        Err(error) => Err(DeviceError::Lost(error.to_string())),
+    }
 }
 
 #[cfg(test)]

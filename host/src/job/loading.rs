@@ -5,8 +5,9 @@ use std::thread;
 
 use super::RunError;
 use super::spec::JobSpec;
+use crate::compiled::default_cache_folder;
 use crate::platform::{StopReason, StopRequests, process_environment};
-use crate::plugin::{Nans, Plugin, PluginError, Runtime, default_cache_folder};
+use crate::plugin::{Nans, Plugin, PluginError, Runtime};
 
 /// What came first.
 pub enum Loading {

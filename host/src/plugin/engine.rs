@@ -10,13 +10,15 @@ use wasmtime_wasi::p2::DynOutputStream;
 use wasmtime_wasi::runtime::in_tokio;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use super::cache::Cache;
 use super::device::{self, Folders, Holdings};
 use super::limits::MemoryBudget;
 use super::{GuestEvents, Interrupter, Plugin, PluginError, bindings, load, state};
+use crate::compiled::Cache;
 
 /// The native stack that guest code may use. A thread that calls guests needs this and as much again for the host.
 const GUEST_STACK: usize = 1 << 20;
+/// Compiled plugins that are kept.
+const MOST_COMPILED: usize = 32;
 /// Enough to get past the frames of a panic.
 const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
@@ -50,7 +52,7 @@ impl Runtime {
         let failed = |error: wasmtime::Error| PluginError::Engine { cause: format!("{error:#}") };
         let engine = Engine::new(&config(nans)).map_err(failed)?;
         let linker = Arc::new(linker(&engine).map_err(failed)?);
-        Ok(Self { engine, linker, cache: cache.map(Cache::new) })
+        Ok(Self { engine, linker, cache: cache.map(|folder| Cache::new(folder, MOST_COMPILED)) })
     }
 
     /// Reads, checks and compiles the component in `file`, or finds it compiled. `compiling` is called, with its digest, when the file is found to

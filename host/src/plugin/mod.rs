@@ -12,7 +12,6 @@
 //! | `engine` | the wasmtime engine's settings and the linker: all that a guest can import |
 //! | `load` | a file's bytes, its digest, the compiled component ([`Plugin`]) |
 //! | `inspect`, `world`, `versions` | what a file is, what it lacks to be a plugin, and which state it says that it reads |
-//! | `cache`, `precompiled_unsafe` | compiled code kept between attempts, outside the volume |
 //! | `guest` | one running guest and its typed calls; a trap ends it for good |
 //! | `failure` | what a failed call means, in words for people |
 //! | `state`, `telemetry`, `wasi`, `stdio`, `random` | the imports, one file each |
@@ -23,7 +22,6 @@
 //! here runs a thread of its own, and no guest gets an environment, arguments, a network or any folder but its two.
 
 mod bindings;
-mod cache;
 mod device;
 mod engine;
 mod error;
@@ -33,7 +31,6 @@ mod inspect;
 mod interrupt;
 mod limits;
 mod load;
-mod precompiled_unsafe;
 mod random;
 mod state;
 mod stdio;
@@ -47,7 +44,6 @@ mod world;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use cache::default_cache_folder;
 pub use device::{DeviceKind, DeviceSection, OpenDevice};
 pub use engine::{Nans, Runtime};
 pub use error::PluginError;

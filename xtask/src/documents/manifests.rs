@@ -1,13 +1,12 @@
 //! Manifests against the schema of Kubernetes, which the validator brings with it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
 use super::{Block, fed};
-use crate::{packages, step};
+use crate::python;
 
 /// The validator with the schemas of every version of Kubernetes in it, so that nothing is fetched when it runs.
 const VALIDATOR: &str = "kubernetes-validate==1.37.0";
@@ -56,21 +55,7 @@ fn validate(validator: &Path, manifest: &str) -> Result<Result<(), String>> {
 
 /// Where the validator is, installed if it is not.
 fn validator() -> Result<PathBuf> {
-    let folder = step::target().join("kubernetes-validate");
-    let program = folder.join("bin/kubernetes-validate");
-    let stamp = folder.join("version");
-    if program.is_file() && fs::read_to_string(&stamp).is_ok_and(|version| version == VALIDATOR) {
-        return Ok(program);
-    }
-    // Debian's Python makes no environments without a package that brings no program: where pip is missing, so is that.
-    packages::ensure(&["python3", "pip3"], &["python3", "python3-pip", "python3-venv"])?;
-    let mut environment = Command::new("python3");
-    step::run("environment for Python", environment.args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let mut install = Command::new(folder.join("bin/pip"));
-    install.args(["--quiet", "--disable-pip-version-check", "install", VALIDATOR]);
-    step::run("kubernetes-validate", &mut install)?;
-    fs::write(&stamp, VALIDATOR)?;
-    Ok(program)
+    Ok(python::environment("kubernetes-validate", &[VALIDATOR])?.join("kubernetes-validate"))
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use clap::Args;
 use super::super::failure::Failure;
 use super::super::print;
 use super::super::values::Place;
+use crate::compiled::default_cache_folder;
 use crate::job::RunError;
 use crate::platform::process_environment;
-use crate::plugin::{Plugin, PluginError, Runtime, default_cache_folder};
+use crate::plugin::{Plugin, PluginError, Runtime};
 
 /// Compile plugins into the cache, so that no run has to
 #[derive(Args, Clone, Debug)]

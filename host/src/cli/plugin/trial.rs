@@ -11,10 +11,11 @@ use super::super::config::{self, ConfigSource};
 use super::super::failure::Failure;
 use super::super::print;
 use super::super::values::{Place, Size, Time, at_least_one};
+use crate::compiled::default_cache_folder;
 use crate::job::DevicePlan;
 use crate::job::spec::{JobSpec, LogFormat};
 use crate::platform::{memory_allowed, process_environment};
-use crate::plugin::{Plugin, Runtime, Step, default_cache_folder};
+use crate::plugin::{Plugin, Runtime, Step};
 use crate::trial::{self, Comparison, Facts, Report, Trial, TrialError, TrialSpec, Verdict};
 
 /// The guest's memory in a run where nothing else is said.

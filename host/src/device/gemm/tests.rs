@@ -49,7 +49,21 @@ fn refusals_name_the_matrix_and_the_numbers() {
             refusal(|gemm| gemm.a.buffer = gemm.c.buffer),
         ]
         .join("\n"),
-        @r""
+        @r"
+        gemm: there are products of float16, bfloat16, float32 and float64, and not of int32
+        gemm: c cannot be transposed; exchange a and b instead
+        gemm: a has 4 rows in memory, and its leading dimension is 3: it must be at least 4
+        gemm: a has 6 rows in memory, and its leading dimension is 5: it must be at least 6
+        gemm: b has 0 rows in memory, and its leading dimension is 0: it must be at least 1
+        gemm: b begins at byte 2, which is no multiple of 4
+        gemm: b reaches from byte 764 to 1004, and its buffer has 1000
+        gemm: a is a buffer that was dropped
+        gemm: c's stride is 19, and its matrices would overlap: at least 20 is needed
+        gemm: c's stride is 0, and its matrices would overlap: at least 20 is needed
+        gemm: a reaches from byte 0 to 316912649909483397767319519336, and its buffer has 1000
+        gemm: c overlaps b in the same buffer
+        gemm: c overlaps a in the same buffer
+        "
     );
 }
 

@@ -73,7 +73,20 @@ fn wrong_arguments_are_named_by_number_and_type() {
             refusal(&EntryFacts { parameters: vec![parameter("n", Type::U32, 0)], ..saxpy() }, &launch(&GOOD)),
         ]
         .join("\n"),
-        @r""
+        @r"
+        argument 2 of `saxpy` is a buffer, but the kernel takes .f32
+        argument 1 of `saxpy` is a float32, but the kernel takes .u32
+        argument 1 of `saxpy` is a uint64, but the kernel takes .u32
+        argument 3 of `saxpy` is an int32, but the kernel takes .u64
+        argument 4 of `saxpy` is 11 bytes, but the kernel takes a structure of 12 bytes
+        argument 4 of `saxpy` is a uint32, but the kernel takes a structure of 12 bytes
+        argument 2 of `saxpy` is 8 bytes, but the kernel takes .f32
+        argument 3 of `saxpy` is offset 101 of a buffer of 100 bytes
+        argument 3 of `saxpy` is a buffer that was dropped
+        `saxpy` takes 4 arguments, and 1 was given
+        `saxpy` takes 4 arguments, and 0 were given
+        `saxpy` takes 1 argument, and 4 were given
+        "
     );
 }
 
@@ -98,7 +111,19 @@ fn wrong_shapes_are_refused() {
             block(&exact, [128, 1, 1]),
         ]
         .join("\n"),
-        @r""
+        @r"
+        launch of `saxpy`: grid.x is 0; launch nothing instead
+        launch of `saxpy`: grid.x is 2147483648, and 2147483647 is the most
+        launch of `saxpy`: grid.y is 65536, and 65535 is the most
+        launch of `saxpy`: block.y is 0; launch nothing instead
+        launch of `saxpy`: block.x is 1025, and 1024 is the most
+        launch of `saxpy`: block.z is 65, and 64 is the most
+        launch of `saxpy`: a block of 1024 × 2 × 1 has 2048 threads, and 1024 is the most
+        launch of `saxpy`: 1000 bytes of static and 49152 of dynamic shared memory are more than the 49152 that a block may have
+        launch of `saxpy`: 1000 bytes of static and 4294967295 of dynamic shared memory are more than the 49152 that a block may have
+        launch of `saxpy`: the block is 129 × 1 × 1, and the kernel says .maxntid 64, 2, 1
+        launch of `saxpy`: the block is 128 × 1 × 1, and the kernel says .reqntid 64, 2, 1
+        "
     );
 }
 

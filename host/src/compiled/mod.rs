@@ -1,13 +1,17 @@
-//! Compiled plugins, kept between attempts so that one with a Python interpreter in it starts in milliseconds.
+//! Compiled code, kept between attempts so that a plugin with a Python interpreter in it starts in milliseconds, and a kernel in less.
 //!
-//! The cache is never needed: whatever is wrong with it, from a full disk to a damaged entry, the plugin is compiled again and
-//! nobody hears of it. An entry's name is a hash of the component's digest and of everything in the engine that its code depends
+//! The cache is never needed: whatever is wrong with it, from a full disk to a damaged entry, the code is compiled again and
+//! nobody hears of it. An entry's name is a hash of the digest of what was compiled and of everything in the engine that its code depends
 //! on, processor features among it, so entries never go stale. Entries are machine code that the host will run, so a folder that
 //! others may write to is not used; one of root's is, which is how an image brings its cache along for any user.
 //!
 //! ```text
-//!  entry:  magic "steadcw1" · BLAKE3 of name and code (32 bytes) · code
+//!  entry:  magic "steadcw2" · BLAKE3 of the name and what follows (32 bytes) · length of the facts (8 bytes) · facts · code
 //! ```
+//!
+//! The facts are the caller's: what it wants to know of the code without compiling again.
+
+mod precompiled_unsafe;
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{Hash, Hasher};
@@ -18,19 +22,16 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Mode, OFlags};
 use wasmtime::Engine;
-use wasmtime::component::Component;
 
-use super::precompiled_unsafe;
+pub(crate) use precompiled_unsafe::OwnCode;
 
-const MAGIC: &[u8; 8] = b"steadcw1";
-/// More than anybody switches between; beyond it the oldest go.
-const MOST_ENTRIES: usize = 32;
+const MAGIC: &[u8; 8] = b"steadcw2";
 /// Compiled code is some times larger than its component, which has at most 1 GiB.
 const LARGEST_ENTRY: u64 = 8 << 30;
 /// A stage file of this age belongs to nobody who is still writing.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Where compiled plugins are kept: `$STEADFAST_CACHE`, else `$XDG_CACHE_HOME/steadfast`, else `~/.cache/steadfast`. None of
+/// Where compiled code is kept: `$STEADFAST_CACHE`, else `$XDG_CACHE_HOME/steadfast`, else `~/.cache/steadfast`. None of
 /// them set, or the first set but empty: no cache.
 pub fn default_cache_folder(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let full = |name: &str| env(name).filter(|value| !value.is_empty());
@@ -42,46 +43,56 @@ pub fn default_cache_folder(env: &dyn Fn(&str) -> Option<String>) -> Option<Path
     }
 }
 
-/// A folder of compiled plugins.
+/// A folder of compiled code.
 #[derive(Clone)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     folder: PathBuf,
+    most_entries: usize,
 }
 
 impl Cache {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    /// Of the entries in the folder, more than anybody switches between, the oldest go.
+    pub(crate) fn new(folder: PathBuf, most_entries: usize) -> Self {
+        Self { folder, most_entries }
     }
 
-    /// The compiled component, if it is there and whole.
-    pub(super) fn get(&self, engine: &Engine, digest: &str) -> Option<Component> {
+    /// What `open` makes of facts and code, if they are there and whole.
+    pub(crate) fn get<T>(
+        &self,
+        engine: &Engine,
+        digest: &str,
+        open: impl FnOnce(&[u8], OwnCode<'_>) -> Option<T>,
+    ) -> Option<T> {
         if !is_private(&self.folder) {
             return None;
         }
         let name = entry_name(engine, digest);
         let entry = read_entry(&self.folder.join(&name)).ok()?;
-        precompiled_unsafe::component(engine, whole_code(&name, &entry)?)
+        let (facts, code) = content(&name, &entry)?;
+        open(facts, OwnCode::proven(code))
     }
 
-    /// Keeps a compiled component, if that can be done.
-    pub(super) fn put(&self, engine: &Engine, digest: &str, component: &Component) {
+    /// Keeps compiled code that `serialize` made, if that can be done.
+    pub(crate) fn put(&self, engine: &Engine, digest: &str, facts: &[u8], code: wasmtime::Result<Vec<u8>>) {
         // Failing here costs the next attempt a compilation, and nothing else.
-        let _ = self.try_put(engine, digest, component);
+        let _ = code.map_err(io::Error::other).and_then(|code| self.try_put(engine, digest, facts, &code));
     }
 
-    fn try_put(&self, engine: &Engine, digest: &str, component: &Component) -> io::Result<()> {
+    fn try_put(&self, engine: &Engine, digest: &str, facts: &[u8], code: &[u8]) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         if !is_private(&self.folder) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may write to the cache"));
         }
-        let code = component.serialize().map_err(io::Error::other)?;
+        let length = (facts.len() as u64).to_le_bytes();
         let name = entry_name(engine, digest);
         // Who may look into the folder may read what is in it, so that an image's cache made by root is of use to others.
         let readable = fs::Permissions::from_mode(0o644);
         let mut stage = tempfile::Builder::new().permissions(readable).tempfile_in(&self.folder)?;
         stage.write_all(MAGIC)?;
-        stage.write_all(seal(&name, &code).as_bytes())?;
-        stage.write_all(&code)?;
+        stage.write_all(seal(&name, &[&length, facts, code]).as_bytes())?;
+        for part in [&length, facts, code] {
+            stage.write_all(part)?;
+        }
         stage.as_file().sync_data()?;
         stage.persist(self.folder.join(&name)).map_err(|error| error.error)?;
         self.tidy()
@@ -100,7 +111,7 @@ impl Cache {
             }
         }
         entries.sort();
-        entries.iter().rev().skip(MOST_ENTRIES).try_for_each(|(_, path)| fs::remove_file(path))
+        entries.iter().rev().skip(self.most_entries).try_for_each(|(_, path)| fs::remove_file(path))
     }
 }
 
@@ -136,20 +147,29 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn entry_name(engine: &Engine, digest: &str) -> String {
-    let mut hasher = Blake3Hasher(blake3::Hasher::new_derive_key("steadfast 0.1 compiled plugin"));
+    let mut hasher = Blake3Hasher(blake3::Hasher::new_derive_key("steadfast 0.1 compiled code"));
     hasher.write(digest.as_bytes());
     engine.precompile_compatibility_hash().hash(&mut hasher);
     format!("{}{SUFFIX}", hasher.0.finalize().to_hex())
 }
 
-fn seal(name: &str, code: &[u8]) -> blake3::Hash {
-    blake3::Hasher::new().update(name.as_bytes()).update(code).finalize()
+fn seal(name: &str, parts: &[&[u8]]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes());
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize()
 }
 
-/// The code in an entry whose seal holds.
-fn whole_code<'a>(name: &str, entry: &'a [u8]) -> Option<precompiled_unsafe::OwnCode<'a>> {
-    let (stored, code) = entry.strip_prefix(MAGIC)?.split_first_chunk::<32>()?;
-    (seal(name, code) == *stored).then(|| precompiled_unsafe::OwnCode::proven(code))
+/// Facts and code of an entry whose seal holds.
+fn content<'a>(name: &str, entry: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let (stored, sealed) = entry.strip_prefix(MAGIC)?.split_first_chunk::<32>()?;
+    if seal(name, &[sealed]) != *stored {
+        return None;
+    }
+    let (length, rest) = sealed.split_first_chunk::<8>()?;
+    rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
 }
 
 /// Lets the engine's `Hash` feed a hash that is the same in every process.

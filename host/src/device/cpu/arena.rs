@@ -1,0 +1,175 @@
+//! Where buffers lie: at random pages of the reservation, apart from each other, within a budget of real memory.
+//!
+//! Random, so that whatever depends on an address (a kernel that stores one, to use it after a resume) fails in its first test and not on its first
+//! preemption. Apart, so that running over a buffer's end is a fault and not another buffer's content.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{SeedableRng, TryRng};
+
+use super::memory_unsafe::{Memory, page_bytes};
+use crate::device::error::size;
+use crate::device::{DeviceError, Result};
+
+/// What is never accessible before and behind a buffer, and at the beginning.
+const GAP: u64 = 64 << 10;
+/// The system allows a process 65,530 mappings, and a buffer takes two.
+const MOST: usize = 24_000;
+
+/// The buffers of a device in its memory.
+pub(super) struct Arena {
+    pub(super) memory: Memory,
+    bytes: u64,
+    page: u64,
+    budget: u64,
+    used: u64,
+    /// What is taken, by its start.
+    taken: BTreeMap<u64, Taken>,
+    random: ChaCha8Rng,
+}
+
+struct Taken {
+    end: u64,
+    /// Bytes that are backed by memory: all, or none where no bytes were asked for.
+    cost: u64,
+}
+
+impl Arena {
+    /// `bytes` addresses, of which at most `budget` may be backed by memory.
+    pub(super) fn new(memory: Memory, bytes: u64, budget: u64) -> io::Result<Self> {
+        let mut seed = [0; 32];
+        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
+        let (page, random) = (page_bytes(), ChaCha8Rng::from_seed(seed));
+        Ok(Self { memory, bytes, page, budget, used: 0, taken: BTreeMap::new(), random })
+    }
+
+    /// Memory of so many bytes, all 0. No bytes have an address too, at which nothing is.
+    pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64> {
+        let whole = bytes.max(1).checked_next_multiple_of(self.page).unwrap_or(u64::MAX);
+        let cost = if bytes == 0 { 0 } else { whole };
+        let free = self.budget - self.used;
+        if cost > free {
+            let text = format!(
+                "{} were asked for, and of the device's {} of memory {} are free",
+                size(bytes),
+                size(self.budget),
+                size(free)
+            );
+            return Err(DeviceError::OutOfMemory(text));
+        }
+        if self.taken.len() >= MOST {
+            let text = format!("there are {MOST} buffers already, which is the most: put small ones together");
+            return Err(DeviceError::OutOfMemory(text));
+        }
+        let start = self.place(whole).ok_or_else(|| {
+            DeviceError::OutOfMemory(format!("no {} of addresses are free in one piece", size(whole)))
+        })?;
+        if cost > 0 {
+            let refused = |error| DeviceError::OutOfMemory(format!("the system gives no {}: {error}", size(bytes)));
+            self.memory.open(start..start + whole).map_err(refused)?;
+        }
+        self.taken.insert(start, Taken { end: start + whole, cost });
+        self.used += cost;
+        Ok(start)
+    }
+
+    /// Gives memory back.
+    pub(super) fn free(&mut self, start: u64) {
+        let Some(taken) = self.taken.remove(&start) else { return };
+        // The system may refuse, for want of mappings. The pages then stay accessible and count as used: nothing else is ever placed there.
+        if taken.cost == 0 || self.memory.close(start).is_ok() {
+            self.used -= taken.cost;
+        } else {
+            self.taken.insert(start, taken);
+        }
+    }
+
+    /// A random start for `bytes`, each that leaves the gaps as likely as any other.
+    fn place(&mut self, bytes: u64) -> Option<u64> {
+        let page = self.page;
+        let room = |gap: &Range<u64>| (gap.end - gap.start).checked_sub(bytes).map_or(0, |rest| rest / page + 1);
+        let total = self.gaps().map(|gap| room(&gap)).sum();
+        let mut choice = self.random_below(total)?;
+        self.gaps().find_map(|gap| match choice.checked_sub(room(&gap)) {
+            None => Some(gap.start + choice * page),
+            Some(rest) => {
+                choice = rest;
+                None
+            }
+        })
+    }
+
+    /// Where buffers may lie.
+    fn gaps(&self) -> impl Iterator<Item = Range<u64>> {
+        let starts = std::iter::once(0).chain(self.taken.values().map(|taken| taken.end));
+        let ends = self.taken.keys().copied().chain([self.bytes]);
+        starts.zip(ends).map(|(start, end)| start + GAP..end - GAP).filter(|gap| gap.start < gap.end)
+    }
+
+    /// Every number below `limit` about as likely: there are far fewer pages than 2⁶⁴.
+    fn random_below(&mut self, limit: u64) -> Option<u64> {
+        let Ok(number) = self.random.try_next_u64();
+        number.checked_rem(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn arena(bytes: u64, budget: u64) -> Arena {
+        Arena::new(Memory::reserve(bytes, GAP).unwrap(), bytes, budget).unwrap()
+    }
+
+    #[test]
+    fn buffers_lie_apart_and_anywhere() {
+        let mut arena = arena(1 << 32, 64 * MIB);
+        let mut starts: Vec<_> = (0..50).map(|_| arena.allocate(MIB - 1).unwrap()).collect();
+        starts.sort_unstable();
+        assert!(starts[0] >= GAP && starts[49] + MIB + GAP <= 1 << 32);
+        assert!(starts.windows(2).all(|pair| pair[0] + MIB + GAP <= pair[1]));
+        assert!(starts.iter().all(|start| start.is_multiple_of(page_bytes())));
+        assert!(starts.windows(3).any(|three| three[1] - three[0] != three[2] - three[1]), "evenly spread");
+    }
+
+    #[test]
+    fn the_budget_is_given_back() {
+        let mut arena = arena(1 << 32, 4 * MIB);
+        let first = arena.allocate(3 * MIB).unwrap();
+        let DeviceError::OutOfMemory(text) = arena.allocate(2 * MIB).unwrap_err() else { panic!("another error") };
+        assert_eq!(text, "2.0 MiB were asked for, and of the device's 4.0 MiB of memory 1.0 MiB are free");
+        assert!(arena.allocate(u64::MAX).is_err());
+        arena.free(first);
+        arena.free(first);
+        arena.allocate(4 * MIB).unwrap();
+        // Nothing costs nothing.
+        let none = [arena.allocate(0).unwrap(), arena.allocate(0).unwrap()];
+        assert_ne!(none[0], none[1]);
+        none.into_iter().for_each(|start| arena.free(start));
+    }
+
+    #[test]
+    fn what_is_used_again_is_0() {
+        let mut arena = arena(1 << 22, 4 * MIB);
+        for _ in 0..20 {
+            let start = arena.allocate(2 * MIB).unwrap();
+            assert!(arena.memory.bytes(start..start + 2 * MIB).iter().all(|byte| *byte == 0));
+            arena.memory.bytes_mut(start..start + 2 * MIB).fill(7);
+            arena.free(start);
+        }
+    }
+
+    #[test]
+    fn addresses_that_are_not_there_are_said() {
+        let mut arena = arena(1 << 22, 1 << 32);
+        assert!(arena.allocate((1 << 22) - 2 * GAP).is_ok());
+        let DeviceError::OutOfMemory(text) = arena.allocate(1).unwrap_err() else { panic!("another error") };
+        assert!(text.contains("addresses"), "{text}");
+    }
+}

@@ -1,0 +1,101 @@
+//! What a trap of a kernel means, in words for its author: which kernel, which line of its PTX, which block, and what happened.
+//!
+//! The same fault is always told in the same words: addresses, which are random, are told by how they lie to the launch's buffers.
+
+use steadfast_ptx::kernel::Kernel;
+use wasmtime::{Trap, WasmBacktrace};
+
+/// A buffer that the launch was given.
+pub(super) struct Given {
+    /// The argument's number, from 1.
+    pub(super) argument: usize,
+    pub(super) start: u64,
+    pub(super) bytes: u64,
+}
+
+/// A distance that is called near: what a wrong index reaches, and not an address out of nowhere.
+const NEAR: u64 = 64 << 20;
+/// Addresses below this are null and an offset.
+const NULL: u64 = 64 << 10;
+
+/// The sentence.
+pub(super) fn explain(kernel: &Kernel, error: &wasmtime::Error, block: Option<[u32; 3]>, given: &[Given]) -> String {
+    let mut text = format!("kernel `{}` failed", kernel.name);
+    if let Some(place) = place(kernel, error) {
+        text += &format!(" at line {}, column {} of its PTX", place.line, place.column);
+    }
+    if let Some([x, y, z]) = block {
+        text += &format!(", in block ({x}, {y}, {z})");
+    }
+    format!("{text}: {}", what(error, given))
+}
+
+fn place(kernel: &Kernel, error: &wasmtime::Error) -> Option<steadfast_ptx::module::Position> {
+    let frames = error.downcast_ref::<WasmBacktrace>()?.frames();
+    // A frame of generated helper code has no place: then the one that called it.
+    frames.iter().find_map(|frame| kernel.place(u32::try_from(frame.module_offset()?).ok()?))
+}
+
+fn what(error: &wasmtime::Error, given: &[Given]) -> String {
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::MemoryOutOfBounds) => match address(error) {
+            Some(address) => format!("it reached for {}", describe(address, given)),
+            None => "it reached for an address beyond all device memory".into(),
+        },
+        Some(Trap::HeapMisaligned) => "an atomic operation's address is no multiple of its size".into(),
+        Some(Trap::StackOverflow) => "its functions call each other too deeply".into(),
+        Some(Trap::UnreachableCodeReached) => "it executed `trap`, or its threads wait for each other for ever".into(),
+        Some(other) => other.to_string(),
+        None => format!("{error:#}"),
+    }
+}
+
+/// Where a memory fault was. wasmtime's type for this is not public; its words are.
+fn address(error: &wasmtime::Error) -> Option<u64> {
+    error.chain().find_map(|cause| {
+        let text = cause.to_string();
+        let digits = text.strip_prefix("memory fault at wasm address 0x")?;
+        u64::from_str_radix(digits.split(' ').next()?, 16).ok()
+    })
+}
+
+fn describe(address: u64, given: &[Given]) -> String {
+    if address < NULL {
+        return format!("address {address}, a null pointer");
+    }
+    let nearest = given.iter().map(|buffer| (distance(address, buffer), buffer)).min_by_key(|(distance, _)| *distance);
+    match nearest {
+        Some((distance, buffer)) if distance <= NEAR => {
+            let Given { argument, start, bytes } = buffer;
+            let side = if address < *start { "before the beginning" } else { "behind the end" };
+            format!("a byte {distance} {side} of argument {argument}, a buffer of {bytes} bytes")
+        }
+        _ => "an address in no buffer".into(),
+    }
+}
+
+/// How far an address is from the nearest byte of a buffer's edge.
+fn distance(address: u64, buffer: &Given) -> u64 {
+    if address < buffer.start { buffer.start - address } else { address.saturating_sub(buffer.start + buffer.bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_by_the_nearest_argument() {
+        let given =
+            [Given { argument: 2, start: 1 << 30, bytes: 4096 }, Given { argument: 3, start: 1 << 31, bytes: 0 }];
+        for (address, words) in [
+            (16, "address 16, a null pointer"),
+            ((1 << 30) + 5000, "a byte 904 behind the end of argument 2, a buffer of 4096 bytes"),
+            ((1 << 30) - 8, "a byte 8 before the beginning of argument 2, a buffer of 4096 bytes"),
+            (1 << 31, "a byte 0 behind the end of argument 3, a buffer of 0 bytes"),
+            (1 << 35, "an address in no buffer"),
+        ] {
+            assert_eq!(describe(address, &given), words);
+        }
+        assert_eq!(describe(1 << 20, &[]), "an address in no buffer");
+    }
+}

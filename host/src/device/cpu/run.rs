@@ -1,0 +1,248 @@
+//! Running a kernel: blocks in chunks to instances, one for each seat.
+//!
+//! A chunk is the next so many blocks in order; whoever is free takes one. When a block fails, chunks before it still run, and no chunk behind it begins: so the
+//! failure that is told is that of the first block that fails, however many cores there are.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use steadfast_ptx::kernel::{Launch, PARAMETERS};
+use wasmtime::{Engine, Instance, MemoryType, Store, TypedFunc};
+
+use super::crew::Crew;
+use super::engine;
+use super::fault::{self, Given};
+use super::kernel::Compiled;
+use super::memory_unsafe::Lent;
+use crate::device::{DeviceError, Result, Stopper};
+
+/// The most bytes of memory of its own that an instance may have: frames of a block's threads.
+const MOST_PRIVATE_BYTES: u64 = 512 << 20;
+/// Instances that a seat keeps. Each takes more than 4 GiB of addresses, of which there are 128 TiB.
+const MOST_INSTANCES: usize = 64;
+/// Chunks for each seat, so that none waits long for the last one.
+const CHUNKS: u64 = 16;
+/// Work that is done before another thread would have woken up.
+const WAKING: Duration = Duration::from_micros(20);
+const WASM_PAGE: u64 = 64 << 10;
+
+/// What all seats know of a launch.
+pub(super) struct Job<'a> {
+    pub(super) compiled: &'a Compiled,
+    pub(super) launch: Launch,
+    /// The parameter block, addresses filled in.
+    pub(super) parameters: &'a [u8],
+    /// Shared and local memory, for each seat.
+    pub(super) scratch: &'a [Scratch],
+    /// For messages.
+    pub(super) given: &'a [Given],
+}
+
+/// Device memory of one seat.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Scratch {
+    pub(super) shared: u64,
+    pub(super) local: u64,
+}
+
+/// All instances of all kernels.
+pub(super) struct Seats {
+    engine: Engine,
+    stopper: Stopper,
+    seats: Vec<Mutex<HashMap<u64, Seated>>>,
+}
+
+/// A kernel, ready to run in one seat.
+struct Seated {
+    store: Store<()>,
+    private: wasmtime::Memory,
+    run: TypedFunc<(i64, i64), ()>,
+}
+
+impl Seats {
+    pub(super) fn new(engine: Engine, stopper: Stopper, count: usize) -> Self {
+        Self { engine, stopper, seats: (0..count).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Runs all blocks. `memory` is borrowed for as long as kernels run.
+    pub(super) fn run(&self, crew: &Crew, job: &Job<'_>, _memory: Lent<'_>) -> Result<()> {
+        let [x, y, z] = job.launch.grid.map(u64::from);
+        let blocks = x * y * z;
+        let seats = if job.compiled.kernel.sequential { 1 } else { job.scratch.len().min(crew.seats()) };
+        let run = Run {
+            seats: self,
+            job,
+            blocks,
+            next: AtomicU64::new(0),
+            chunk: AtomicU64::new(1),
+            ending: Ending::default(),
+        };
+        if seats == 1 || blocks == 1 {
+            run.chunk.store(blocks, Ordering::Relaxed);
+            run.work(0);
+        } else if !run.is_soon_done() {
+            run.chunk.store((blocks / (seats as u64 * CHUNKS)).max(1), Ordering::Relaxed);
+            crew.work(usize::try_from(blocks).unwrap_or(seats).min(seats), |seat| run.work(seat));
+        }
+        run.ending.outcome()
+    }
+
+    fn instantiate(&self, compiled: &Compiled) -> wasmtime::Result<Seated> {
+        let mut store = engine::store(&self.engine, &self.stopper);
+        let import = compiled.module.imports().next().and_then(|import| import.ty().memory().cloned());
+        let pages = import.as_ref().map_or(0, MemoryType::minimum);
+        let device = wasmtime::Memory::new(&mut store, MemoryType::new64(pages, Some(pages)))?;
+        let instance = Instance::new(&mut store, &compiled.module, &[device.into()])?;
+        let private = instance.get_memory(&mut store, "private");
+        let private = private.ok_or_else(|| wasmtime::Error::msg("the kernel has no private memory"))?;
+        let run = instance.get_typed_func(&mut store, "run")?;
+        Ok(Seated { store, private, run })
+    }
+}
+
+/// A launch in progress.
+struct Run<'a> {
+    seats: &'a Seats,
+    job: &'a Job<'a>,
+    blocks: u64,
+    next: AtomicU64,
+    chunk: AtomicU64,
+    ending: Ending,
+}
+
+impl Run<'_> {
+    /// Runs the first block, and the others too if all are likely done before another thread would have woken up.
+    fn is_soon_done(&self) -> bool {
+        let began = Instant::now();
+        self.with_seated(0, |seated| self.take(seated, 0, 1));
+        self.next.store(1, Ordering::Relaxed);
+        let left = u32::try_from(self.blocks - 1).unwrap_or(u32::MAX);
+        if self.ending.is_near() || began.elapsed().saturating_mul(left) > WAKING {
+            return self.ending.is_near();
+        }
+        self.chunk.store(self.blocks, Ordering::Relaxed);
+        self.work(0);
+        true
+    }
+
+    /// Takes chunks until there are no more.
+    fn work(&self, seat: usize) {
+        self.with_seated(seat, |seated| {
+            let chunk = self.chunk.load(Ordering::Relaxed);
+            loop {
+                let first = self.next.fetch_add(chunk, Ordering::Relaxed);
+                let last = first.saturating_add(chunk).min(self.blocks);
+                if first >= last || !self.ending.wants(first) {
+                    return;
+                }
+                self.take(seated, first, last);
+            }
+        });
+    }
+
+    fn with_seated(&self, seat: usize, work: impl FnOnce(&mut Seated)) {
+        let mut seats = self.seats.seats[seat].lock().unwrap_or_else(PoisonError::into_inner);
+        let compiled = self.job.compiled;
+        // An instance that failed is in the middle of something: it is not used again.
+        let seated = seats.remove(&compiled.id).map_or_else(|| self.seats.instantiate(compiled), Ok);
+        match seated.and_then(|mut seated| self.prepare(&mut seated, seat).map(|()| seated)) {
+            Ok(mut seated) => {
+                work(&mut seated);
+                if !self.ending.is_near() {
+                    if seats.len() >= MOST_INSTANCES {
+                        seats.clear();
+                    }
+                    seats.insert(compiled.id, seated);
+                }
+            }
+            Err(error) => {
+                let text = format!("there is no room to run kernel `{}`: {error:#}", compiled.kernel.name);
+                self.ending.fail(0, DeviceError::OutOfMemory(text));
+            }
+        }
+    }
+
+    fn prepare(&self, seated: &mut Seated, seat: usize) -> wasmtime::Result<()> {
+        let (kernel, launch) = (&self.job.compiled.kernel, &self.job.launch);
+        let needed = kernel.private_bytes(launch.block.iter().product());
+        if needed > MOST_PRIVATE_BYTES {
+            return Err(wasmtime::Error::msg(format!(
+                "a block's threads need {} for what they keep while they wait, and {} is the most; smaller blocks need less",
+                crate::device::error::size(needed),
+                crate::device::error::size(MOST_PRIVATE_BYTES)
+            )));
+        }
+        let there = seated.private.data_size(&seated.store) as u64;
+        if needed > there {
+            seated.private.grow(&mut seated.store, (needed - there).div_ceil(WASM_PAGE))?;
+        }
+        let Scratch { shared, local } = self.job.scratch[seat];
+        let private = seated.private.data_mut(&mut seated.store);
+        private[..Launch::BYTES].copy_from_slice(&Launch { shared, local, ..*launch }.encode());
+        private[PARAMETERS as usize..][..self.job.parameters.len()].copy_from_slice(self.job.parameters);
+        Ok(())
+    }
+
+    /// Runs blocks.
+    fn take(&self, seated: &mut Seated, first: u64, last: u64) {
+        // A stop is either seen here or by the running code: the wish stands before the epoch moves.
+        seated.store.set_epoch_deadline(1);
+        if self.seats.stopper.is_stopped() {
+            return self.ending.fail(first, DeviceError::Stopped);
+        }
+        let Err(error) = seated.run.call(&mut seated.store, (first as i64, last as i64)) else { return };
+        if error.downcast_ref::<DeviceError>().is_some() {
+            self.ending.fail(first, DeviceError::Stopped);
+        } else {
+            let block = block_in(seated.private.data(&seated.store));
+            let text = fault::explain(&self.job.compiled.kernel, &error, block, self.job.given);
+            self.ending.fail(first, DeviceError::Lost(text));
+        }
+    }
+}
+
+/// Which block ran last, as the generated code says.
+fn block_in(private: &[u8]) -> Option<[u32; 3]> {
+    let record = private.get(Launch::BLOCK_INDEX as usize..)?.first_chunk::<12>()?;
+    let axis = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
+    Some([axis(0), axis(4), axis(8)])
+}
+
+/// How a launch goes on and ends.
+#[derive(Default)]
+struct Ending {
+    failed: AtomicBool,
+    /// The failure in the first chunk of those that failed.
+    first: Mutex<Option<(u64, DeviceError)>>,
+}
+
+impl Ending {
+    fn is_near(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a chunk that begins with this block should still run.
+    fn wants(&self, block: u64) -> bool {
+        let earlier = || self.lock().as_ref().is_none_or(|(failed, _)| block < *failed);
+        !self.is_near() || earlier()
+    }
+
+    fn fail(&self, block: u64, error: DeviceError) {
+        self.failed.store(true, Ordering::Relaxed);
+        let mut first = self.lock();
+        if first.as_ref().is_none_or(|(failed, _)| block < *failed) {
+            *first = Some((block, error));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(u64, DeviceError)>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outcome(self) -> Result<()> {
+        let first = self.first.into_inner().unwrap_or_else(PoisonError::into_inner);
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
