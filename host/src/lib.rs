@@ -21,6 +21,7 @@
 //! | [`checkpoint`] | the file format, the volume, which checkpoint counts, outputs across attempts |
 //! | [`compiled`] | machine code kept between attempts, outside the volume |
 //! | [`device`] | buffers, kernels and library operations, behind one trait |
+//! | [`doctor`] | what a machine has of what jobs need |
 //! | [`platform`] | who am I (job, task, attempt), how will I be stopped, does the volume last |
 //! | [`report`] | log lines, progress, the opening block |
 //! | [`supervise`] | rehearsals: attempts as child processes, preempted on purpose |
@@ -54,6 +55,7 @@ pub mod checkpoint;
 pub mod cli;
 pub mod compiled;
 pub mod device;
+pub mod doctor;
 pub mod job;
 pub mod platform;
 pub mod plugin;

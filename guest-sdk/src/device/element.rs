@@ -10,11 +10,11 @@ pub trait Element: Copy + Default + PartialEq + fmt::Debug + sealed::Sealed + 's
 /// A type that [`Gemm`](super::Gemm) multiplies: `f32`, `f64`, [`F16`] and [`Bf16`].
 pub trait Float: Element {}
 
-/// The format of the processor's and the graphics card's half precision, as bits: 5 bits of exponent, 10 of mantissa.
+/// Half precision (IEEE binary16), as bits: 5 bits of exponent, 10 of mantissa.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct F16(pub u16);
 
-/// The upper half of an `f32`, as bits: 8 bits of exponent, 7 of mantissa.
+/// The upper half of an `f32` (bfloat16), as bits: 8 bits of exponent, 7 of mantissa.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bf16(pub u16);
 

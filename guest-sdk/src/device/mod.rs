@@ -15,9 +15,7 @@
 //!         .reg .b32 %block, %threads, %thread, %i, %n;
 //!         .reg .b64 %values, %offset;
 //!         .reg .f32 %factor, %value;
-//!         mov.u32 %block, %ctaid.x;
-//!         mov.u32 %threads, %ntid.x;
-//!         mov.u32 %thread, %tid.x;
+//!         mov.u32 %block, %ctaid.x;  mov.u32 %threads, %ntid.x;  mov.u32 %thread, %tid.x;
 //!         mad.lo.u32 %i, %block, %threads, %thread;
 //!         ld.param.u32 %n, [n];
 //!         setp.ge.u32 %outside, %i, %n;
@@ -34,23 +32,18 @@
 //!     }";
 //!
 //! #[derive(Serialize, Deserialize)]
-//! struct Decay {
-//!     step: u64,
-//!     values: Buffer<f32>,
-//!     #[serde(skip)]
-//!     kernels: Module,
-//! }
+//! struct Decay { step: u64, values: Buffer<f32>, #[serde(skip)] kernels: Module }
 //!
 //! impl Plugin for Decay {
 //!     type Config = NoConfig;
 //!
-//!     fn start(job: &Job, _config: NoConfig) -> Result<Self> {
+//!     fn start(job: &Job, _: NoConfig) -> Result<Self> {
 //!         let values = Buffer::persistent("values", N.into())?;
 //!         values.fill_normal(job.seed, 0)?;
 //!         Ok(Self { step: 0, values, kernels: Module::from_ptx(PTX)? })
 //!     }
 //!
-//!     fn resumed(&mut self, _job: &Job, _config: NoConfig) -> Result<()> {
+//!     fn resumed(&mut self, _: &Job, _: NoConfig) -> Result<()> {
 //!         self.kernels = Module::from_ptx(PTX)?;
 //!         Ok(())
 //!     }
@@ -59,9 +52,7 @@
 //!         let decay = self.kernels.kernel("decay").grid(N.div_ceil(256)).block(256);
 //!         decay.arg(&self.values).arg(0.99f32).arg(N).launch()?;
 //!         self.step += 1;
-//!         if self.step < 100 {
-//!             return Ok(Outcome::progress(self.step, 100));
-//!         }
+//!         if self.step < 100 { return Ok(Outcome::progress(self.step, 100)); }
 //!         self.values.store("/output/values.f32", 0)?;
 //!         Ok(Outcome::done("decayed"))
 //!     }
