@@ -70,6 +70,9 @@ enum Command {
         /// Which one
         #[arg(value_enum)]
         name: rack::Rack,
+        /// How many random kernels `ptx` compares, instead of a million
+        #[arg(long)]
+        kernels: Option<u64>,
     },
     /// What Steadfast costs, as ratios to a baseline measured in the same run; about a minute once built
     Bench {
@@ -85,7 +88,7 @@ fn main() -> ExitCode {
         Command::Plugins => plugins::build(),
         Command::Kernels => kernels::build(),
         Command::Fuzz { targets, time } => fuzz::run(&targets, time),
-        Command::Rack { name } => rack::run(name),
+        Command::Rack { name, kernels } => rack::run(name, kernels),
         Command::Bench { figures } => bench::run(&figures),
     };
     match outcome {

@@ -5,6 +5,7 @@
 //! ```text
 //!  import "device" "memory"   (memory i64, minimum = maximum = Options::memory_bytes)   global, const, shared and local space; generic addresses
 //!  export "private"           (memory i32, grown by the host to Kernel::private_bytes)   the launch record, parameters, frames of waiting threads
+//!  export "trap"              (global mut i32)                                           why it stopped itself, see [`trap`]
 //!  export "run"               (func (param $first i64) (param $last i64))                 runs the blocks first .. last (linear, x fastest)
 //! ```
 //!
@@ -54,6 +55,8 @@ pub struct Kernel {
     pub static_shared: u32,
     /// Bytes of local memory for each thread of a block: a multiple of 16.
     pub local_bytes: u32,
+    /// Where the frames begin in the private memory.
+    pub frame_base: u32,
     /// Bytes of private memory for each thread of a block.
     pub frame_bytes: u32,
     /// Blocks must run one after the other, in order: atomics on global memory whose outcome depends on it.
@@ -65,7 +68,7 @@ pub struct Kernel {
 impl Kernel {
     /// How large the private memory has to be for a block of so many threads.
     pub fn private_bytes(&self, threads: u32) -> u64 {
-        frames(self.parameter_bytes) + u64::from(self.frame_bytes) * u64::from(threads)
+        u64::from(self.frame_base) + u64::from(self.frame_bytes) * u64::from(threads)
     }
 
     /// Bytes of shared memory for a block with so much dynamic shared memory.
@@ -82,11 +85,6 @@ impl Kernel {
         let after = self.places.partition_point(|(at, _)| *at <= offset);
         after.checked_sub(1).map(|index| self.places[index].1)
     }
-}
-
-/// Where the frames begin in the private memory, behind so many bytes of parameters.
-pub(crate) fn frames(parameter_bytes: u32) -> u64 {
-    u64::from(PARAMETERS) + u64::from(parameter_bytes).next_multiple_of(16)
 }
 
 /// One launch, as the generated code reads it. Addresses are offsets in the device memory.
@@ -118,8 +116,13 @@ impl Launch {
     pub(crate) const CONSTANTS: u32 = 40;
     pub(crate) const SHARED: u32 = 48;
     pub(crate) const LOCAL: u32 = 56;
-    /// Where the generated code writes which block it runs, by axis: for whoever explains a trap.
+    /// What follows is written by the generated code: the block's place in the grid, by axis …
     pub const BLOCK_INDEX: u32 = 64;
+    /// … where the dynamic shared memory begins …
+    pub(crate) const DYNAMIC: u32 = 80;
+    /// … and where all shared and all local memory ends.
+    pub(crate) const SHARED_END: u32 = 88;
+    pub(crate) const LOCAL_END: u32 = 96;
 
     /// The record, little-endian: what the host writes to offset 0 of the private memory.
     pub fn encode(&self) -> [u8; Self::BYTES] {
@@ -136,4 +139,20 @@ impl Launch {
         put(Self::LOCAL, &self.local.to_le_bytes());
         record
     }
+}
+
+/// Why a kernel stopped itself: what the exported global `trap` holds when the trap is `unreachable`. Other traps (an access beyond the memory) leave it 0.
+pub mod trap {
+    /// `trap` in the PTX.
+    pub const TRAP: i32 = 1;
+    /// No thread of the block can go on: they wait at barriers, or for lanes, that others never come to.
+    pub const DEADLOCK: i32 = 2;
+    /// `brx.idx` with an index beyond its table.
+    pub const TABLE: i32 = 3;
+    /// `__assertfail` was called.
+    pub const ASSERTION: i32 = 4;
+    /// A barrier with a number beyond 15.
+    pub const BARRIER: i32 = 5;
+    /// Device functions call each other too deep for their arguments.
+    pub const STACK: i32 = 6;
 }

@@ -9,7 +9,7 @@
 //! | [`parse`] | text to a [`Module`](module::Module) |
 //! | [`module`] | the typed form of a PTX module: what everything else reads |
 //! | [`layout`] | where a module's variables lie |
-//! | `translate` | an entry of a module to a [`Kernel`](kernel::Kernel) |
+//! | [`translate`](translate::translate) | an entry of a module to a [`Kernel`](kernel::Kernel) |
 //! | [`kernel`] | what a translated kernel is, and how it is run |
 //!
 //! Pure: no files, no devices, no WebAssembly engine. Whatever text comes in, the answer is a module or an error with its place.
@@ -22,3 +22,4 @@ pub mod kernel;
 pub mod layout;
 pub mod module;
 pub mod parse;
+pub mod translate;

@@ -12,6 +12,7 @@
 //! | `device` | buffers, kernels and what checkpoints keep of them |
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
+//! | `device` | what every device must do: the conformance suite |
 //! | `commands` | the commands that only look, and what is printed |
 //! | `plugins` | what a plugin says of itself; making one, and trying one on a job's checkpoints |
 //! | `hostile` | what others do to the folders that an attempt works in |

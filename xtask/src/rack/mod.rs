@@ -4,6 +4,7 @@
 //! fuzz        ten minutes of every fuzz target
 //! image       the container image, built and run as a platform would
 //! ledger      what a proof has checked, and the sum
+//! ptx         a million random kernels, interpreted and translated
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
 //! swaps       hundreds of changes of plugin in a running job
 //! wait        waiting for what other programs do
@@ -13,12 +14,13 @@
 mod fuzz;
 mod image;
 mod ledger;
+mod ptx;
 mod rehearsals;
 mod slurm;
 mod swaps;
 mod wait;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 /// Which proof.
@@ -36,10 +38,15 @@ pub(crate) enum Rack {
     Swaps,
     /// No finding in ten minutes of every fuzz target
     Fuzz,
+    /// A million random PTX kernels: the same bytes from an interpreter and from the translation to WebAssembly
+    Ptx,
 }
 
-/// Runs one.
-pub(crate) fn run(rack: Rack) -> Result<()> {
+/// Runs one; `kernels` is for [`Rack::Ptx`].
+pub(crate) fn run(rack: Rack, kernels: Option<u64>) -> Result<()> {
+    if kernels.is_some() && !matches!(rack, Rack::Ptx) {
+        bail!("`--kernels` says how many kernels `rack ptx` compares; no other proof has any");
+    }
     match rack {
         Rack::Torture => rehearsals::torture(),
         Rack::Sabotage => rehearsals::sabotage(),
@@ -47,5 +54,6 @@ pub(crate) fn run(rack: Rack) -> Result<()> {
         Rack::Image => image::run(),
         Rack::Swaps => swaps::run(),
         Rack::Fuzz => fuzz::run(),
+        Rack::Ptx => ptx::run(kernels.unwrap_or(ptx::KERNELS)),
     }
 }

@@ -124,7 +124,7 @@ pub enum FloatOp {
     /// `min.NaN`: a NaN wins.
     MinNan,
     MaxNan,
-    /// The magnitude of `a` with the sign of `b`, as PTX's `copysign d, a, b` says: the sign of its first source, the magnitude of its second.
+    /// The sign of `a` with the magnitude of `b`, in the order of PTX's operands.
     Copysign,
 }
 

@@ -2,7 +2,10 @@
 //!
 //! The same fault is always told in the same words: addresses, which are random, are told by how they lie to the launch's buffers.
 
-use steadfast_ptx::kernel::Kernel;
+use std::fmt;
+
+use steadfast_ptx::kernel::{Kernel, trap};
+use steadfast_ptx::module::Position;
 use wasmtime::{Trap, WasmBacktrace};
 
 /// A buffer that the launch was given.
@@ -18,37 +21,65 @@ const NEAR: u64 = 64 << 20;
 /// Addresses below this are null and an offset.
 const NULL: u64 = 64 << 10;
 
-/// The sentence.
-pub(super) fn explain(kernel: &Kernel, error: &wasmtime::Error, block: Option<[u32; 3]>, given: &[Given]) -> String {
-    let mut text = format!("kernel `{}` failed", kernel.name);
-    if let Some(place) = place(kernel, error) {
-        text += &format!(" at line {}, column {} of its PTX", place.line, place.column);
-    }
-    if let Some([x, y, z]) = block {
-        text += &format!(", in block ({x}, {y}, {z})");
-    }
-    format!("{text}: {}", what(error, given))
+/// A kernel that did not come back.
+pub(super) struct Fault<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) error: &'a wasmtime::Error,
+    /// Of [`trap`], or none of them.
+    pub(super) reason: i32,
+    pub(super) block: Option<[u32; 3]>,
+    pub(super) given: &'a [Given],
 }
 
-fn place(kernel: &Kernel, error: &wasmtime::Error) -> Option<steadfast_ptx::module::Position> {
-    let frames = error.downcast_ref::<WasmBacktrace>()?.frames();
-    // A frame of generated helper code has no place: then the one that called it.
-    frames.iter().find_map(|frame| kernel.place(u32::try_from(frame.module_offset()?).ok()?))
-}
-
-fn what(error: &wasmtime::Error, given: &[Given]) -> String {
-    match error.downcast_ref::<Trap>() {
-        Some(Trap::MemoryOutOfBounds) => match address(error) {
-            Some(address) => format!("it reached for {}", describe(address, given)),
-            None => "it reached for an address beyond all device memory".into(),
-        },
-        Some(Trap::HeapMisaligned) => "an atomic operation's address is no multiple of its size".into(),
-        Some(Trap::StackOverflow) => "its functions call each other too deeply".into(),
-        Some(Trap::UnreachableCodeReached) => "it executed `trap`, or its threads wait for each other for ever".into(),
-        Some(other) => other.to_string(),
-        None => format!("{error:#}"),
+impl fmt::Display for Fault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel `{}` failed", self.kernel.name)?;
+        if let Some(place) = self.place() {
+            write!(f, " at line {}, column {} of its PTX", place.line, place.column)?;
+        }
+        if let Some([x, y, z]) = self.block {
+            write!(f, ", in block ({x}, {y}, {z})")?;
+        }
+        write!(f, ": {}", self.what())
     }
 }
+
+impl Fault<'_> {
+    fn place(&self) -> Option<Position> {
+        let frames = self.error.downcast_ref::<WasmBacktrace>()?.frames();
+        // A frame of generated helper code has no place: then the one that called it.
+        frames.iter().find_map(|frame| self.kernel.place(u32::try_from(frame.module_offset()?).ok()?))
+    }
+
+    fn what(&self) -> String {
+        match self.error.downcast_ref::<Trap>() {
+            Some(Trap::MemoryOutOfBounds) => match address(self.error) {
+                Some(address) => format!("it reached for {}", describe(address, self.given)),
+                None => "it reached for an address beyond all device memory".into(),
+            },
+            Some(Trap::HeapMisaligned) => "an atomic operation's address is no multiple of its size".into(),
+            Some(Trap::StackOverflow) => TOO_DEEP.into(),
+            Some(Trap::UnreachableCodeReached) => self.why().into(),
+            Some(other) => other.to_string(),
+            None => format!("{:#}", self.error),
+        }
+    }
+
+    /// Why it stopped itself.
+    fn why(&self) -> &'static str {
+        match self.reason {
+            trap::TRAP => "it executed `trap`",
+            trap::DEADLOCK => "no thread of the block can go on: they wait for others that never come",
+            trap::TABLE => "the index of a `brx.idx` is beyond its table",
+            trap::ASSERTION => "an assertion does not hold",
+            trap::BARRIER => "there are 16 barriers, and it used another",
+            trap::STACK => TOO_DEEP,
+            _ => "it came to a place that no thread can come to",
+        }
+    }
+}
+
+const TOO_DEEP: &str = "its functions call each other too deep";
 
 /// Where a memory fault was. wasmtime's type for this is not public; its words are.
 fn address(error: &wasmtime::Error) -> Option<u64> {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use steadfast_ptx::kernel::{Kernel, Options};
 use steadfast_ptx::module::{Function, FunctionId, Module, Position};
+use steadfast_ptx::translate::translate;
 use wasmtime::Engine;
 
 use crate::compiled::Cache;
@@ -60,7 +61,7 @@ impl Compiler {
             return Ok(Entry::Compiled(kept));
         }
         let kernel = translate(module, id, &self.options)
-            .map_err(|error| DeviceError::InvalidModule(format!("kernel `{}`: {error}", function.name)))?;
+            .map_err(|error| DeviceError::InvalidModule(format!("kernel `{}`, {error}", function.name)))?;
         Ok(Entry::Translated { kernel: Box::new(kernel), digest })
     }
 
@@ -104,10 +105,6 @@ impl Compiler {
     }
 }
 
-fn translate(_: &Module, _: FunctionId, _: &Options) -> Result<Kernel> {
-    Err(DeviceError::InvalidModule("no PTX is translated yet".into()))
-}
-
 fn next_id() -> u64 {
     static GIVEN: AtomicU64 = AtomicU64::new(0);
     GIVEN.fetch_add(1, Ordering::Relaxed)
@@ -119,6 +116,7 @@ struct Record {
     parameter_bytes: u32,
     static_shared: u32,
     local_bytes: u32,
+    frame_base: u32,
     frame_bytes: u32,
     sequential: bool,
     /// Offset, line, column.
@@ -131,6 +129,7 @@ impl Record {
             parameter_bytes: kernel.parameter_bytes,
             static_shared: kernel.static_shared,
             local_bytes: kernel.local_bytes,
+            frame_base: kernel.frame_base,
             frame_bytes: kernel.frame_bytes,
             sequential: kernel.sequential,
             places: kernel.places.iter().map(|(offset, place)| (*offset, place.line, place.column)).collect(),
@@ -148,6 +147,7 @@ impl Record {
             required_threads: function.required_threads,
             static_shared: self.static_shared,
             local_bytes: self.local_bytes,
+            frame_base: self.frame_base,
             frame_bytes: self.frame_bytes,
             sequential: self.sequential,
             places: places.collect(),

@@ -13,7 +13,7 @@ use wasmtime::{Engine, Instance, MemoryType, Store, TypedFunc};
 
 use super::crew::Crew;
 use super::engine;
-use super::fault::{self, Given};
+use super::fault::{Fault, Given};
 use super::kernel::Compiled;
 use super::memory_unsafe::Lent;
 use crate::device::{DeviceError, Result, Stopper};
@@ -58,6 +58,8 @@ pub(super) struct Seats {
 struct Seated {
     store: Store<()>,
     private: wasmtime::Memory,
+    /// Why it stopped itself.
+    trap: wasmtime::Global,
     run: TypedFunc<(i64, i64), ()>,
 }
 
@@ -95,10 +97,11 @@ impl Seats {
         let pages = import.as_ref().map_or(0, MemoryType::minimum);
         let device = wasmtime::Memory::new(&mut store, MemoryType::new64(pages, Some(pages)))?;
         let instance = Instance::new(&mut store, &compiled.module, &[device.into()])?;
-        let private = instance.get_memory(&mut store, "private");
-        let private = private.ok_or_else(|| wasmtime::Error::msg("the kernel has no private memory"))?;
+        let missing = || wasmtime::Error::msg("the kernel lacks an export");
+        let private = instance.get_memory(&mut store, "private").ok_or_else(missing)?;
+        let trap = instance.get_global(&mut store, "trap").ok_or_else(missing)?;
         let run = instance.get_typed_func(&mut store, "run")?;
-        Ok(Seated { store, private, run })
+        Ok(Seated { store, private, trap, run })
     }
 }
 
@@ -197,8 +200,10 @@ impl Run<'_> {
             self.ending.fail(first, DeviceError::Stopped);
         } else {
             let block = block_in(seated.private.data(&seated.store));
-            let text = fault::explain(&self.job.compiled.kernel, &error, block, self.job.given);
-            self.ending.fail(first, DeviceError::Lost(text));
+            let reason = seated.trap.get(&mut seated.store).i32().unwrap_or_default();
+            let fault =
+                Fault { kernel: &self.job.compiled.kernel, error: &error, reason, block, given: self.job.given };
+            self.ending.fail(first, DeviceError::Lost(fault.to_string()));
         }
     }
 }
@@ -246,3 +251,6 @@ impl Ending {
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ pub(super) fn brx(reader: &mut Reader) -> Result<Op> {
     reader.modifiers.flag("uni");
     let index = reader.src(Type::U32)?;
     let (name, position) = reader.name("a list of `.branchtargets`")?;
-    let Named::Targets(list) = reader.resolve(name, position)? else {
+    let Some(Named::Targets(list)) = reader.body.find(reader.outer, name, position)? else {
         return error(position, format!("{} is not a list of `.branchtargets`", quote(name)));
     };
     let length = reader.body.targets[list as usize].len();
@@ -93,8 +93,8 @@ fn direct(reader: &Reader, function: FunctionId, name: &str, position: Position)
 /// Who an indirect call may reach, by the list or prototype that it names last.
 fn indirect(reader: &mut Reader, target: Operand) -> Result<(Callee, Signature)> {
     let (name, position) = reader.name("a `.callprototype` or a list of `.calltargets`")?;
-    match reader.resolve(name, position)? {
-        Named::Prototype(prototype) => {
+    match reader.body.find(reader.outer, name, position)? {
+        Some(Named::Prototype(prototype)) => {
             let signature = reader.body.prototypes[prototype as usize].clone();
             // Functions may follow: the candidates are filled in at the end of the module.
             let statement = reader.body.function.body.len();
@@ -102,7 +102,7 @@ fn indirect(reader: &mut Reader, target: Operand) -> Result<(Callee, Signature)>
             reader.body.indirect.push((statement, signature.clone()));
             Ok((Callee::Indirect { target, candidates: Vec::new() }, signature))
         }
-        Named::Callees(list) => {
+        Some(Named::Callees(list)) => {
             let length = reader.body.callees[list as usize].len();
             reader.body.spend(length, position)?;
             let candidates = reader.body.callees[list as usize].clone();
@@ -122,7 +122,7 @@ fn pass(
     position: Position,
 ) -> Result<Vec<Operand>> {
     if given.len() != parameters.len() {
-        return error(position, format!("the function {verb} {}, not {}", parameters.len(), given.len()));
+        return error(position, format!("the function {verb} {} values, not {}", parameters.len(), given.len()));
     }
     given.into_iter().zip(parameters).map(|(raw, (ty, bytes))| argument(reader, &raw, *ty, *bytes)).collect()
 }

@@ -82,4 +82,9 @@ impl<'a> Modifiers<'a> {
     pub(super) fn first(&self) -> Option<&'a str> {
         self.left.first().copied()
     }
+
+    /// The last that is left.
+    pub(super) fn last(&self) -> Option<&'a str> {
+        self.left.last().copied()
+    }
 }

@@ -39,12 +39,9 @@ impl<'a> Reader<'_, 'a> {
         self.wrong(&format!("is not an instruction that can be translated; {HINT}"))
     }
 
-    /// An error about what is missing among the modifiers, or about the first that nobody understands.
+    /// An error about what is missing among the modifiers.
     pub(super) fn needs(&self, what: &str) -> ParseError {
-        match self.modifiers.first() {
-            Some(modifier) => self.unknown_modifier(modifier),
-            None => self.wrong(&format!("needs {what}")),
-        }
+        self.wrong(&format!("needs {what}"))
     }
 
     fn unknown_modifier(&self, modifier: &str) -> ParseError {
@@ -64,7 +61,11 @@ impl<'a> Reader<'_, 'a> {
 
     /// The next type among the modifiers, which must be one of these.
     pub(super) fn ty(&mut self, allowed: &[Type]) -> Result<Type> {
-        let Some(ty) = self.modifiers.take(TYPES) else { return Err(self.needs("a type")) };
+        let Some(ty) = self.modifiers.take(TYPES) else {
+            // Types come last, so it is the last modifier that is meant as one.
+            let last = self.modifiers.last();
+            return Err(last.map_or_else(|| self.needs("a type"), |word| self.unknown_modifier(word)));
+        };
         if allowed.contains(&ty) {
             return Ok(ty);
         }

@@ -1,0 +1,77 @@
+//! How the private memory of a kernel with waiting threads is laid out behind the parameters.
+//!
+//! ```text
+//!  scheduler: a record for each barrier, a record for each warp │ call area of device functions │ frame of thread 0 │ frame of thread 1 │ …
+//!  frame:     header │ call area of the body │ values that outlive a suspension
+//! ```
+
+/// Of a frame: where the thread goes on (the number of a region).
+pub const RESUME: u32 = 0;
+/// Its place in the block by axis, packed.
+pub const PLACE: u32 = 4;
+/// For what it meets others.
+pub const PURPOSE: u32 = 8;
+/// Whom.
+pub const MASK: u32 = 12;
+/// What it brings, 8 bytes.
+pub const VALUE: u32 = 16;
+/// What it gets, 8 bytes.
+pub const RESULT: u32 = 24;
+/// Whose value it wants.
+pub const SOURCE: u32 = 32;
+/// Bytes of the header.
+pub const HEADER: u32 = 48;
+
+/// Barriers of a block.
+pub const BARRIERS: u32 = 16;
+/// Of a barrier's record: for how many threads it is (0: all).
+pub const THREADS: u32 = 0;
+/// Lanes that have arrived, by warp.
+pub const ARRIVED: u32 = 16;
+/// Lanes that wait, by warp.
+pub const WAITING: u32 = 16 + 128;
+/// Lanes whose predicate holds, by warp.
+pub const PREDICATES: u32 = 16 + 256;
+/// Bytes of a barrier's record.
+pub const BARRIER_BYTES: u32 = 16 + 384;
+
+/// Of a warp's record: lanes that can run.
+pub const READY: u32 = 0;
+/// Lanes that have ended, or never were.
+pub const EXITED: u32 = 4;
+/// Lanes that wait for others of the warp.
+pub const MEETING: u32 = 8;
+/// Bytes of a warp's record.
+pub const WARP_BYTES: u32 = 16;
+
+/// Bytes of the scheduler's part.
+pub const SCHEDULER_BYTES: u32 = BARRIERS * BARRIER_BYTES + 32 * WARP_BYTES;
+/// Bytes of the call area that device functions share.
+pub const CALL_BYTES: u32 = 64 * 1024;
+
+/// Where everything begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// The barriers' records.
+    pub barriers: u32,
+    /// The warps' records.
+    pub warps: u32,
+    /// The call area of the kernel's body if no thread waits, and of device functions.
+    pub calls: u32,
+    /// Its end.
+    pub calls_end: u32,
+    /// The frames.
+    pub frames: u32,
+}
+
+impl Plan {
+    /// Behind so many bytes of parameters.
+    pub fn new(parameter_bytes: u32, waits: bool, calls: bool, body_area: u32) -> Self {
+        let barriers = (crate::kernel::PARAMETERS + parameter_bytes).next_multiple_of(16);
+        let warps = barriers + BARRIERS * BARRIER_BYTES;
+        let calls_at = if waits { barriers + SCHEDULER_BYTES } else { barriers };
+        let area = if waits { 0 } else { body_area };
+        let calls_end = calls_at + area + if calls { CALL_BYTES } else { 0 };
+        Self { barriers, warps, calls: calls_at, calls_end, frames: calls_end.next_multiple_of(16) }
+    }
+}

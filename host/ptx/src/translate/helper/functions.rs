@@ -1,0 +1,157 @@
+//! The functions that a GPU approximates, for `f32`. Computed in `f64`, where a short polynomial is more exact than the 22 or so bits that PTX promises, and
+//! rounded once; the same on every machine.
+
+use crate::translate::build::ssa::Builder;
+use crate::translate::ir::{Binary, Kind, Unary, Value};
+
+/// A polynomial, from the highest power down.
+fn polynomial(b: &mut Builder, x: Value, coefficients: &[f64]) -> Value {
+    let mut sum = b.f64(0.0);
+    for (index, coefficient) in coefficients.iter().enumerate() {
+        let coefficient = b.f64(*coefficient);
+        sum = if index == 0 {
+            coefficient
+        } else {
+            let product = b.mul(sum, x);
+            b.add(product, coefficient)
+        };
+    }
+    sum
+}
+
+/// 2 to the power of the nearest integer, times a polynomial of the rest.
+fn power_of_two(b: &mut Builder, x: Value) -> Value {
+    // Beyond these an `f32` is infinite or 0, and the exponent below stays in range.
+    let (least, most) = (b.f64(-200.0), b.f64(200.0));
+    let x = b.binary(Binary::Max, x, least);
+    let x = b.binary(Binary::Min, x, most);
+    let whole = b.unary(Unary::Nearest, x);
+    let rest = b.sub(x, whole);
+    let ln2 = std::f64::consts::LN_2;
+    let mut coefficients = [0.0; 10];
+    let mut term = 1.0;
+    for (power, coefficient) in coefficients.iter_mut().rev().enumerate() {
+        if power > 0 {
+            term *= ln2 / power as f64;
+        }
+        *coefficient = term;
+    }
+    let fraction = polynomial(b, rest, &coefficients);
+    let exponent = b.unary(Unary::ToInteger { to: Kind::I64, signed: true }, whole);
+    let (bias, place) = (b.i64(1023), b.i64(52));
+    let exponent = b.add(exponent, bias);
+    let bits = b.shl(exponent, place);
+    let power = b.reinterpret(bits, Kind::F64);
+    b.mul(fraction, power)
+}
+
+pub fn exp2(b: &mut Builder) -> Value {
+    let x = b.argument(0);
+    let wide = b.unary(Unary::Promote, x);
+    let power = power_of_two(b, wide);
+    // The clamps above lose a NaN or not, depending on the machine's taste; this does not.
+    let is_nan = b.ne(wide, wide);
+    let power = b.select(is_nan, wide, power);
+    b.unary(Unary::Demote, power)
+}
+
+pub fn log2(b: &mut Builder) -> Value {
+    let x = b.argument(0);
+    let wide = b.unary(Unary::Promote, x);
+    let bits = b.reinterpret(wide, Kind::I64);
+    // x = 2ⁿ · m with m between √½ and √2.
+    let (base, place) = (b.i64(std::f64::consts::FRAC_1_SQRT_2.to_bits()), b.i64(52));
+    let distance = b.sub(bits, base);
+    let exponent = b.shr_s(distance, place);
+    let shift = b.shl(exponent, place);
+    let mantissa = b.sub(bits, shift);
+    let mantissa = b.reinterpret(mantissa, Kind::F64);
+    let (one, zero) = (b.f64(1.0), b.f64(0.0));
+    let (above, below) = (b.sub(mantissa, one), b.add(mantissa, one));
+    let s = b.div(above, below);
+    let square = b.mul(s, s);
+    let scale = 2.0 / std::f64::consts::LN_2;
+    let coefficients: Vec<f64> = (0..9).rev().map(|index| scale / f64::from(2 * index + 1)).collect();
+    let series = polynomial(b, square, &coefficients);
+    let fraction = b.mul(s, series);
+    let exponent = b.unary(Unary::ToFloat { to: Kind::F64, signed: true }, exponent);
+    let number = b.add(exponent, fraction);
+    let (nan, infinity, minus_infinity) = (b.f64(f64::NAN), b.f64(f64::INFINITY), b.f64(f64::NEG_INFINITY));
+    let finite = b.lt(wide, infinity);
+    // Infinity and NaN are their own logarithms.
+    let value = b.select(finite, number, wide);
+    let (negative, is_zero) = (b.lt(wide, zero), b.eq(wide, zero));
+    let value = b.select(negative, nan, value);
+    let value = b.select(is_zero, minus_infinity, value);
+    b.unary(Unary::Demote, value)
+}
+
+/// The sine, or with a quarter of a turn more the cosine.
+pub fn sine(b: &mut Builder, shifted: bool) -> Value {
+    let x = b.argument(0);
+    let wide = b.unary(Unary::Promote, x);
+    // Beyond this a number of 64 bits no longer says where in the turn it is.
+    let limit = b.f64(f64::from_bits((1023 + 48) << 52));
+    let (size, zero) = (b.unary(Unary::Abs, wide), b.f64(0.0));
+    let far = b.lt(limit, size);
+    let near = b.select(far, zero, wide);
+    let turns = b.f64(std::f64::consts::FRAC_2_PI);
+    let quarters = b.mul(near, turns);
+    let quarters = b.unary(Unary::Nearest, quarters);
+    let negated = b.unary(Unary::Neg, quarters);
+    // π/2 in two parts.
+    let (first, second) = (b.f64(std::f64::consts::FRAC_PI_2), b.f64(6.123_233_995_736_766e-17));
+    let rest = b.fma(negated, first, near);
+    let rest = b.fma(negated, second, rest);
+    let square = b.mul(rest, rest);
+    let sine = polynomial(
+        b,
+        square,
+        &[1.0 / 6_227_020_800.0, -1.0 / 39_916_800.0, 1.0 / 362_880.0, -1.0 / 5_040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0],
+    );
+    let sine = b.mul(sine, rest);
+    let cosine = polynomial(
+        b,
+        square,
+        &[1.0 / 479_001_600.0, -1.0 / 3_628_800.0, 1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0],
+    );
+    let quadrant = b.unary(Unary::ToInteger { to: Kind::I64, signed: true }, quarters);
+    let (one, two) = (b.i64(1), b.i64(2));
+    let quadrant = if shifted { b.add(quadrant, one) } else { quadrant };
+    let (odd, back) = (b.and(quadrant, one), b.and(quadrant, two));
+    let (odd, back) = (b.unary(Unary::Wrap, odd), b.unary(Unary::Wrap, back));
+    let value = b.select(odd, cosine, sine);
+    let flipped = b.unary(Unary::Neg, value);
+    let value = b.select(back, flipped, value);
+    // Of infinity (and NaN) there is no sine.
+    let infinity = b.f64(f64::INFINITY);
+    let finite = b.lt(size, infinity);
+    let nan = b.f64(f64::NAN);
+    let value = b.select(finite, value, nan);
+    // A zero keeps its sign, which the sums above lose.
+    let is_zero = b.eq(wide, zero);
+    let value = if shifted { value } else { b.select(is_zero, wide, value) };
+    b.unary(Unary::Demote, value)
+}
+
+/// 1 - 2 / (e²ˣ + 1), and near 0, where that cancels, the series.
+pub fn tanh(b: &mut Builder) -> Value {
+    let x = b.argument(0);
+    let wide = b.unary(Unary::Promote, x);
+    let factor = b.f64(2.0 * std::f64::consts::LOG2_E);
+    let exponent = b.mul(wide, factor);
+    let power = power_of_two(b, exponent);
+    let (one, two, limit) = (b.f64(1.0), b.f64(2.0), b.f64(0.02));
+    let below = b.add(power, one);
+    let quotient = b.div(two, below);
+    let far = b.sub(one, quotient);
+    let square = b.mul(wide, wide);
+    let series = polynomial(b, square, &[2.0 / 15.0, -1.0 / 3.0, 1.0]);
+    let near = b.mul(series, wide);
+    let size = b.unary(Unary::Abs, wide);
+    let small = b.lt(size, limit);
+    let value = b.select(small, near, far);
+    let is_nan = b.ne(wide, wide);
+    let value = b.select(is_nan, wide, value);
+    b.unary(Unary::Demote, value)
+}

@@ -1,0 +1,360 @@
+//! The sections of the generated module.
+
+use std::collections::HashMap;
+
+use wasm_encoder::{
+    CodeSection, ConstExpr, ElementSection, Elements, ExportKind, ExportSection, FunctionSection, GlobalSection,
+    GlobalType, ImportSection, MemorySection, MemoryType, Module, RefType, TableSection, TableType, TypeSection,
+    ValType,
+};
+
+use super::unit::{Area, Code, PRIVATE, Unit, wasm_type};
+use super::{flat, meet, plan, region, schedule, structure};
+use crate::kernel::{Kernel, Launch, Options};
+use crate::module::{Function as PtxFunction, Position};
+use crate::translate::build::program::Built;
+use crate::translate::error::{Result, TranslateError};
+use crate::translate::frame::Plan as Layout;
+use crate::translate::graph::Graph;
+use crate::translate::ir::{Edge, Function, Inst, Program, Suspension, Value};
+use crate::translate::regions::{Regions, yield_in_loops};
+use crate::translate::uniform::uniform;
+
+/// Offsets in a function and where in the text what stands there comes from.
+pub type Places = Vec<(u32, Position)>;
+
+/// Pages of a memory.
+const PAGE: u64 = 65_536;
+/// No engine takes a function that is larger.
+const MOST_FUNCTION_BYTES: usize = 7_000_000;
+/// Index of the global `trap`.
+const TRAP: u32 = 0;
+/// Index of the global that says that a thread of the warp only lets others run.
+pub const YIELDED: u32 = 1;
+/// Index of the table of regions; table 0 is that of functions called through registers.
+pub const REGIONS: u32 = 1;
+
+/// Functions of the generated module, in the order of their indices.
+pub struct Functions {
+    types: Vec<(Vec<ValType>, Vec<ValType>)>,
+    bodies: Vec<(u32, Vec<u8>, u32, Places)>,
+}
+
+impl Functions {
+    /// The index of a type.
+    pub fn ty(&mut self, parameters: &[ValType], results: &[ValType]) -> u32 {
+        let ty = (parameters.to_vec(), results.to_vec());
+        if let Some(index) = self.types.iter().position(|known| *known == ty) {
+            return index as u32;
+        }
+        self.types.push(ty);
+        self.types.len() as u32 - 1
+    }
+
+    /// Adds a function.
+    pub fn add(&mut self, parameters: &[ValType], results: &[ValType], code: Code) {
+        let ty = self.ty(parameters, results);
+        let (body, start, places) = code.finish();
+        self.bodies.push((ty, body, start, places));
+    }
+
+    fn too_large(&self) -> bool {
+        self.bodies.iter().any(|(_, body, ..)| body.len() > MOST_FUNCTION_BYTES)
+    }
+}
+
+/// Stops the kernel for this reason.
+pub fn trap(code: &mut Code, reason: i32) {
+    if reason != 0 {
+        code.sink().i32_const(reason).global_set(TRAP);
+    }
+    code.sink().unreachable();
+}
+
+/// What the functions of a kernel share.
+pub struct Parts<'a> {
+    /// All functions of the intermediate form.
+    pub program: &'a Program,
+    /// The body's regions.
+    pub regions: &'a Regions,
+    /// Which values of the body are uniform.
+    pub uniform: &'a [bool],
+    /// Where things lie in the private memory.
+    pub layout: Layout,
+    /// Bytes of a frame.
+    pub frame_bytes: u32,
+    /// Bytes of local memory for each thread.
+    pub local_bytes: u32,
+    /// Bytes of static shared memory.
+    pub shared_bytes: u64,
+    /// Index of the first region's function.
+    pub first_region: u32,
+    /// Index of the first routine's function.
+    pub first_routine: u32,
+    /// The types of indirect calls by their number of arguments.
+    pub indirect_types: &'a HashMap<usize, u32>,
+}
+
+/// Lowers what was built from an entry.
+pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Kernel> {
+    let fail = |text: &str| TranslateError::new(entry.position, text);
+    if !options.memory_bytes.is_multiple_of(PAGE) {
+        return Err(fail("the device memory must be a multiple of 64 KiB"));
+    }
+    let Built { mut program, asking, .. } = built;
+    let mut body = std::mem::take(&mut program.body);
+    yield_in_loops(&mut body, &asking);
+    let regions = Regions::of(&body);
+    let uniform = uniform_values(&body, &program);
+    let waits = !regions.regions.is_empty();
+    let frames = region::Frames::new(&body, &regions, &uniform);
+    let parameter_bytes =
+        entry.parameters.iter().map(|parameter| parameter.offset + parameter.bytes).max().unwrap_or(0);
+    let calls = program.functions.iter().any(|function| function.device);
+    let layout = Layout::new(parameter_bytes, waits, calls, body.call_area);
+    program.body = body;
+    let local_bytes =
+        u32::try_from(built.local_bytes.next_multiple_of(16)).map_err(|_| fail("too much local memory"))?;
+    let shared_bytes = built.shared_bytes;
+    let mut functions = Functions { types: Vec::new(), bodies: Vec::new() };
+    let indirect_types = indirect_types(&program, &mut functions);
+    let first_region = if waits { schedule::FUNCTIONS } else { 1 };
+    let parts = Parts {
+        program: &program,
+        regions: &regions,
+        uniform: &uniform,
+        layout,
+        frame_bytes: if waits { frames.bytes } else { 0 },
+        local_bytes,
+        shared_bytes,
+        first_region,
+        first_routine: first_region + regions.regions.len() as u32,
+        indirect_types: &indirect_types,
+    };
+    if waits {
+        schedule::add(&mut functions, &parts);
+        meet::add(&mut functions, &parts);
+        region::add(&mut functions, &parts, &frames);
+    } else {
+        flat::add(&mut functions, &parts);
+    }
+    for function in &program.functions {
+        routine(&mut functions, function, &parts);
+    }
+    if functions.too_large() {
+        return Err(fail("the kernel is too large: more than 7 MB of code in one function"));
+    }
+    let (wasm, places) = encode(&functions, &parts, options, waits);
+    Ok(Kernel {
+        name: entry.name.clone(),
+        wasm,
+        parameters: entry.parameters.clone(),
+        parameter_bytes,
+        max_threads: entry.max_threads,
+        required_threads: entry.required_threads,
+        static_shared: u32::try_from(shared_bytes).map_err(|_| fail("too much shared memory"))?,
+        local_bytes,
+        frame_base: layout.frames,
+        frame_bytes: parts.frame_bytes,
+        sequential: built.sequential,
+        places,
+    })
+}
+
+fn uniform_values(function: &Function, program: &Program) -> Vec<bool> {
+    uniform(function, |inst| matches!(inst, Inst::Call(routine, _) if program.functions[routine.0 as usize].pure))
+}
+
+/// A type for each number of arguments that an indirect call has.
+fn indirect_types(program: &Program, functions: &mut Functions) -> HashMap<usize, u32> {
+    let mut types = HashMap::new();
+    for function in program.functions.iter().chain([&program.body]) {
+        for definition in &function.values {
+            if let Inst::CallIndirect(_, arguments) = &definition.inst {
+                types.entry(arguments.len()).or_insert_with(|| functions.ty(&vec![ValType::I32; arguments.len()], &[]));
+            }
+        }
+    }
+    types
+}
+
+/// Control leaves a routine by returning only.
+struct RoutineExits;
+
+impl structure::Exits for RoutineExits {
+    fn leaves(&self, _: u32) -> bool {
+        false
+    }
+
+    fn hop(&self, _: &mut Unit<'_>, _: &Edge, _: u32) {}
+
+    fn suspend(&self, unit: &mut Unit<'_>, _: &Suspension, _: &Edge, _: u32) {
+        unit.sink().unreachable();
+    }
+
+    fn finish(&self, unit: &mut Unit<'_>, value: Option<Value>, _: u32) {
+        if let Some(value) = value {
+            unit.value(value);
+        }
+        unit.sink().return_();
+    }
+}
+
+fn routine(functions: &mut Functions, function: &Function, parts: &Parts<'_>) {
+    let graph = Graph::of(function);
+    let uniform = uniform_values(function, parts.program);
+    let plan = plan::Plan::new(function, &graph, &uniform, &[], &[]);
+    let code = Code::new(function.arguments.len() as u32);
+    let mut unit = Unit::new(function, plan, code, parts.first_routine, parts.indirect_types);
+    if function.device {
+        unit.thread.packed = Some(1);
+        unit.thread.call_area = Area { local: Some(2), offset: 0 };
+        unit.thread.next_call_area = Area { local: Some(2), offset: function.call_area };
+        if function.call_area > 0 {
+            let most = parts.layout.calls_end - function.call_area.min(parts.layout.calls_end);
+            unit.sink().local_get(2).i32_const(most as i32).i32_gt_u().if_(wasm_encoder::BlockType::Empty);
+            trap(&mut unit.code, crate::kernel::trap::STACK);
+            unit.sink().end();
+        }
+    }
+    unit.preamble();
+    structure::write(&mut unit, &graph, &uniform, &RoutineExits);
+    if function.result.is_some() {
+        unit.sink().unreachable();
+    }
+    let parameters: Vec<ValType> = function.arguments.iter().map(|kind| wasm_type(*kind)).collect();
+    let results: Vec<ValType> = function.result.iter().map(|kind| wasm_type(*kind)).collect();
+    functions.add(&parameters, &results, unit.code);
+}
+
+/// Writes to the private memory what depends on the launch and the kernel together.
+pub fn prologue(code: &mut Code, parts: &Parts<'_>) {
+    let at = |offset: u32, align: u32| wasm_encoder::MemArg { offset: u64::from(offset), align, memory_index: PRIVATE };
+    let mut sink = code.sink();
+    let dynamic = parts.shared_bytes.next_multiple_of(16);
+    sink.i32_const(0).i32_const(0).i64_load(at(Launch::SHARED, 3)).i64_const(dynamic as i64).i64_add();
+    sink.i64_store(at(Launch::DYNAMIC, 3));
+    // The end of shared memory: behind the dynamic part, if there is one.
+    sink.i32_const(0).i32_const(0).i64_load(at(Launch::SHARED, 3));
+    sink.i64_const(dynamic as i64).i64_const(parts.shared_bytes as i64);
+    sink.i32_const(0).i32_load(at(Launch::DYNAMIC_SHARED, 2)).select().i64_add();
+    sink.i32_const(0).i64_load32_u(at(Launch::DYNAMIC_SHARED, 2)).i64_add().i64_store(at(Launch::SHARED_END, 3));
+    sink.i32_const(0).i32_const(parts.local_bytes as i32).i32_store(at(crate::translate::LOCAL_BYTES, 2));
+    sink.i32_const(0).i32_const(0).i64_load(at(Launch::LOCAL, 3)).i64_const(i64::from(parts.local_bytes));
+    for axis in 0..3 {
+        sink.i32_const(0).i64_load32_u(at(Launch::BLOCK + 4 * axis, 2)).i64_mul();
+    }
+    sink.i64_add().i64_store(at(Launch::LOCAL_END, 3));
+}
+
+/// Writes where block `first` (a local, `I64`) lies in the grid.
+pub fn block_index(code: &mut Code, first: u32) {
+    let at = |offset: u32| wasm_encoder::MemArg { offset: u64::from(offset), align: 2, memory_index: PRIVATE };
+    let mut sink = code.sink();
+    sink.i32_const(0).local_get(first);
+    sink.i32_const(0).i64_load32_u(at(Launch::GRID)).i64_rem_u().i64_store32(at(Launch::BLOCK_INDEX));
+    sink.i32_const(0).local_get(first);
+    sink.i32_const(0).i64_load32_u(at(Launch::GRID)).i64_div_u();
+    sink.i32_const(0).i64_load32_u(at(Launch::GRID + 4)).i64_rem_u().i64_store32(at(Launch::BLOCK_INDEX + 4));
+    sink.i32_const(0).local_get(first);
+    sink.i32_const(0).i64_load32_u(at(Launch::GRID)).i64_div_u();
+    sink.i32_const(0).i64_load32_u(at(Launch::GRID + 4)).i64_div_u().i64_store32(at(Launch::BLOCK_INDEX + 8));
+}
+
+fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options, waits: bool) -> (Vec<u8>, Places) {
+    let mut module = Module::new();
+    let mut types = TypeSection::new();
+    for (parameters, results) in &functions.types {
+        types.ty().function(parameters.iter().copied(), results.iter().copied());
+    }
+    module.section(&types);
+    let memory = |pages: u64, maximum: Option<u64>, memory64: bool| MemoryType {
+        minimum: pages,
+        maximum,
+        memory64,
+        shared: false,
+        page_size_log2: None,
+    };
+    let pages = options.memory_bytes / PAGE;
+    let mut imports = ImportSection::new();
+    imports.import("device", "memory", memory(pages, Some(pages), true));
+    module.section(&imports);
+    let mut declared = FunctionSection::new();
+    for (ty, ..) in &functions.bodies {
+        declared.function(*ty);
+    }
+    module.section(&declared);
+    tables(&mut module, parts, waits);
+    let mut memories = MemorySection::new();
+    memories.memory(memory(u64::from(parts.layout.frames).div_ceil(PAGE), None, false));
+    module.section(&memories);
+    let mut globals = GlobalSection::new();
+    for _ in [TRAP, YIELDED] {
+        let ty = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
+        globals.global(ty, &ConstExpr::i32_const(0));
+    }
+    module.section(&globals);
+    let mut exports = ExportSection::new();
+    exports.export("private", ExportKind::Memory, PRIVATE);
+    exports.export("run", ExportKind::Func, 0);
+    exports.export("trap", ExportKind::Global, TRAP);
+    module.section(&exports);
+    elements(&mut module, parts, waits);
+    code(module, functions)
+}
+
+fn tables(module: &mut Module, parts: &Parts<'_>, waits: bool) {
+    let table = |size: u64| TableType {
+        element_type: RefType::FUNCREF,
+        table64: false,
+        minimum: size,
+        maximum: Some(size),
+        shared: false,
+    };
+    let mut tables = TableSection::new();
+    let candidates = parts.program.table.iter().map(|(index, _)| u64::from(*index) + 1).max().unwrap_or(0);
+    tables.table(table(candidates));
+    if waits {
+        tables.table(table(parts.regions.regions.len() as u64));
+    }
+    module.section(&tables);
+}
+
+fn elements(module: &mut Module, parts: &Parts<'_>, waits: bool) {
+    let mut elements = ElementSection::new();
+    for (index, routine) in &parts.program.table {
+        let function = [parts.first_routine + routine.0];
+        elements.active(None, &ConstExpr::i32_const(*index as i32), Elements::Functions((&function[..]).into()));
+    }
+    if waits {
+        let regions: Vec<u32> =
+            (0..parts.regions.regions.len() as u32).map(|index| parts.first_region + index).collect();
+        elements.active(Some(REGIONS), &ConstExpr::i32_const(0), Elements::Functions((&regions[..]).into()));
+    }
+    module.section(&elements);
+}
+
+/// The code section, and the place of each instruction that may trap as an offset in all of the module.
+fn code(mut module: Module, functions: &Functions) -> (Vec<u8>, Places) {
+    let mut section = CodeSection::new();
+    for (_, body, ..) in &functions.bodies {
+        section.raw(body);
+    }
+    let payload: u32 = functions.bodies.iter().map(|(_, body, ..)| leb(body.len() as u32) + body.len() as u32).sum();
+    let payload = payload + leb(functions.bodies.len() as u32);
+    // Behind the section's identifier, its size and the number of functions.
+    let mut at = module.as_slice().len() as u32 + 1 + leb(payload) + leb(functions.bodies.len() as u32);
+    let mut places = Vec::new();
+    for (_, body, start, positions) in &functions.bodies {
+        at += leb(body.len() as u32);
+        places.extend(positions.iter().map(|(offset, position)| (at + start + offset, *position)));
+        at += body.len() as u32;
+    }
+    module.section(&section);
+    (module.finish(), places)
+}
+
+/// Bytes of a number in LEB128.
+fn leb(number: u32) -> u32 {
+    (32 - (number | 1).leading_zeros()).div_ceil(7)
+}

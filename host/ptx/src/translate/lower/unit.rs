@@ -1,0 +1,286 @@
+//! Writes one WebAssembly function.
+
+use std::collections::HashMap;
+
+use wasm_encoder::{InstructionSink, ValType};
+
+use super::module::Places;
+use super::plan::Plan;
+use crate::module::Position;
+use crate::translate::ir::{Function, Input, Inst, Kind, Value};
+
+/// Index of the device memory in the generated module.
+pub const DEVICE: u32 = 0;
+/// Index of the private memory.
+pub const PRIVATE: u32 = 1;
+
+/// The type in which values of a kind are held. `F32` lies in the lowest lane of a vector: fused multiplication and addition is a vector instruction, and moving
+/// between scalars and vectors at each of them would cost more than the computation.
+pub fn wasm_type(kind: Kind) -> ValType {
+    match kind {
+        Kind::I32 => ValType::I32,
+        Kind::I64 => ValType::I64,
+        Kind::F32 => ValType::V128,
+        Kind::F64 => ValType::F64,
+    }
+}
+
+/// The code of one WebAssembly function.
+pub struct Code {
+    bytes: Vec<u8>,
+    parameters: u32,
+    locals: Vec<ValType>,
+    free: HashMap<ValType, Vec<u32>>,
+    /// Offsets in `bytes` and where in the text the instruction there comes from.
+    pub positions: Vec<(u32, Position)>,
+}
+
+impl Code {
+    /// Of a function with so many parameters.
+    pub fn new(parameters: u32) -> Self {
+        Self { bytes: Vec::new(), parameters, locals: Vec::new(), free: HashMap::new(), positions: Vec::new() }
+    }
+
+    /// Where instructions are written to.
+    pub fn sink(&mut self) -> InstructionSink<'_> {
+        InstructionSink::new(&mut self.bytes)
+    }
+
+    /// A local, perhaps used before.
+    pub fn local(&mut self, ty: ValType) -> u32 {
+        if let Some(local) = self.free.get_mut(&ty).and_then(Vec::pop) {
+            return local;
+        }
+        self.locals.push(ty);
+        self.parameters + self.locals.len() as u32 - 1
+    }
+
+    /// Gives a local back.
+    pub fn release(&mut self, local: u32) {
+        let ty = self.locals[(local - self.parameters) as usize];
+        self.free.entry(ty).or_default().push(local);
+    }
+
+    /// Notes that what is written next may trap, and where in the text it stands.
+    pub fn mark(&mut self, position: Position) {
+        if self.positions.last().is_none_or(|(_, last)| *last != position) {
+            self.positions.push((self.bytes.len() as u32, position));
+        }
+    }
+
+    /// The body of the function: declarations of locals and code; and where in it the code begins.
+    pub fn finish(mut self) -> (Vec<u8>, u32, Places) {
+        self.sink().end();
+        let mut function = wasm_encoder::Function::new_with_locals_types(self.locals);
+        let start = function.byte_len() as u32;
+        function.raw(self.bytes);
+        (function.into_raw_body(), start, self.positions)
+    }
+}
+
+/// Where the things of a thread are found in this unit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Thread {
+    /// Local with the linear index.
+    pub linear: u32,
+    /// Locals with the place by axis.
+    pub axes: Option<[u32; 3]>,
+    /// Local with the place in one number.
+    pub packed: Option<u32>,
+    /// Local with the address of the frame.
+    pub frame: Option<u32>,
+    /// The call area: at an address, or so many bytes behind one in a local.
+    pub call_area: Area,
+    /// That of functions which this one calls.
+    pub next_call_area: Area,
+}
+
+/// An address in the private memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Area {
+    /// A local with an address.
+    pub local: Option<u32>,
+    /// Added to it.
+    pub offset: u32,
+}
+
+/// One function of the intermediate form, or a part of it, on its way to WebAssembly.
+pub struct Unit<'a> {
+    /// What is lowered.
+    pub function: &'a Function,
+    /// How its values are made.
+    pub plan: Plan,
+    /// The code so far.
+    pub code: Code,
+    /// Where the things of a thread are found.
+    pub thread: Thread,
+    /// The index of the first routine among the module's functions.
+    pub first_routine: u32,
+    /// The type of each number of arguments of an indirect call.
+    pub indirect_types: &'a HashMap<usize, u32>,
+    locals: HashMap<Value, u32>,
+}
+
+impl<'a> Unit<'a> {
+    /// A unit of which nothing is written yet.
+    pub fn new(
+        function: &'a Function,
+        plan: Plan,
+        code: Code,
+        first_routine: u32,
+        indirect_types: &'a HashMap<usize, u32>,
+    ) -> Self {
+        Self { function, plan, code, thread: Thread::default(), first_routine, indirect_types, locals: HashMap::new() }
+    }
+
+    /// Where instructions are written to.
+    pub fn sink(&mut self) -> InstructionSink<'_> {
+        self.code.sink()
+    }
+
+    /// The local of a value.
+    pub fn local_of(&mut self, value: Value) -> u32 {
+        if let Some(local) = self.locals.get(&value) {
+            return *local;
+        }
+        let local = self.code.local(wasm_type(self.function.kind(value)));
+        self.locals.insert(value, local);
+        local
+    }
+
+    /// Computes what is the same for all threads.
+    pub fn preamble(&mut self) {
+        for value in std::mem::take(&mut self.plan.first) {
+            self.define(value);
+        }
+    }
+
+    fn define(&mut self, value: Value) {
+        self.expression(value);
+        let local = self.local_of(value);
+        self.sink().local_set(local);
+    }
+
+    /// The instructions of a block.
+    pub fn block(&mut self, block: u32, uniform: &[bool]) {
+        let insts = &self.function.blocks[block as usize].insts;
+        let mut ends: HashMap<usize, Vec<Value>> = HashMap::new();
+        for (index, value) in insts.iter().enumerate() {
+            if uniform[value.0 as usize] || self.plan.inlined[value.0 as usize] {
+                continue;
+            }
+            let definition = &self.function.values[value.0 as usize];
+            self.expression(*value);
+            for done in ends.remove(&index).into_iter().flatten() {
+                self.forget(done);
+            }
+            if definition.kind.is_none() {
+                continue;
+            }
+            if self.plan.uses[value.0 as usize] == 0 && !self.plan.global[value.0 as usize] {
+                self.sink().drop();
+                continue;
+            }
+            let local = self.local_of(*value);
+            self.sink().local_set(local);
+            if !self.plan.global[value.0 as usize] {
+                let last = self.plan.last.get(value).copied().unwrap_or(insts.len());
+                ends.entry(last).or_default().push(*value);
+            }
+        }
+    }
+
+    /// Gives back the locals of values that only this block reads, when its terminator is written.
+    pub fn after_block(&mut self, block: u32) {
+        let insts = &self.function.blocks[block as usize].insts;
+        for value in insts {
+            if !self.plan.global[value.0 as usize] {
+                self.forget(*value);
+            }
+        }
+    }
+
+    fn forget(&mut self, value: Value) {
+        if let Some(local) = self.locals.remove(&value) {
+            self.code.release(local);
+        }
+    }
+
+    /// Puts a value on the stack.
+    pub fn value(&mut self, value: Value) {
+        match self.function.inst(value) {
+            Inst::Const(bits) => self.constant(self.function.kind(value), *bits),
+            Inst::Argument(index) => {
+                self.sink().local_get(*index);
+            }
+            Inst::Input(input) => self.input(*input),
+            _ if self.plan.inlined[value.0 as usize] => self.expression(value),
+            _ => {
+                let local = self.local_of(value);
+                self.sink().local_get(local);
+            }
+        }
+    }
+
+    fn constant(&mut self, kind: Kind, bits: u64) {
+        let mut sink = self.code.sink();
+        match kind {
+            Kind::I32 => sink.i32_const(bits as u32 as i32),
+            Kind::I64 => sink.i64_const(bits as i64),
+            Kind::F32 => {
+                let lane = u128::from(bits as u32);
+                sink.v128_const((lane | lane << 32 | lane << 64 | lane << 96) as i128)
+            }
+            Kind::F64 => sink.f64_const(f64::from_bits(bits).into()),
+        };
+    }
+
+    fn input(&mut self, input: Input) {
+        let thread = self.thread;
+        let area = |area: Area, code: &mut Code| {
+            match area.local {
+                Some(local) if area.offset == 0 => code.sink().local_get(local),
+                Some(local) => code.sink().local_get(local).i32_const(area.offset as i32).i32_add(),
+                None => code.sink().i32_const(area.offset as i32),
+            };
+        };
+        match input {
+            Input::Linear => {
+                self.sink().local_get(thread.linear);
+            }
+            Input::Frame => {
+                self.sink().local_get(thread.frame.unwrap_or(0));
+            }
+            Input::CallArea => area(thread.call_area, &mut self.code),
+            Input::NextCallArea => area(thread.next_call_area, &mut self.code),
+            Input::Packed => match (thread.packed, thread.axes) {
+                (None, Some([x, y, z])) => {
+                    let mut sink = self.sink();
+                    sink.local_get(x).local_get(y).i32_const(10).i32_shl().i32_or();
+                    sink.local_get(z).i32_const(20).i32_shl().i32_or();
+                }
+                (packed, _) => {
+                    self.sink().local_get(packed.unwrap_or(0));
+                }
+            },
+            Input::Thread(axis) => {
+                let index = axis as usize;
+                match (thread.axes, thread.packed) {
+                    (Some(axes), _) => {
+                        self.sink().local_get(axes[index]);
+                    }
+                    (None, packed) => {
+                        let mut sink = self.code.sink();
+                        sink.local_get(packed.unwrap_or(0));
+                        if index > 0 {
+                            sink.i32_const(10 * index as i32).i32_shr_u();
+                        }
+                        if index < 2 {
+                            sink.i32_const(0x3ff).i32_and();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Cuts the body of a kernel at the places where threads wait.
+//!
+//! A region is what a thread runs between two waits: one head, at which it begins or goes on, and the blocks reached from there. Blocks reached from several heads
+//! belong to each of their regions (a copy) while few instructions follow; else the first of them becomes a head itself, and a thread that gets
+//! there goes on in another region without waiting. So the code grows only by a factor that does not depend on the kernel.
+
+use super::graph::Graph;
+use super::ir::{Block, Edge, Function, Suspension, Terminator};
+
+/// The most instructions that are copied into each region that reaches them.
+const COPIED: usize = 48;
+
+/// A part of the body that runs without waiting.
+pub struct Region {
+    /// Where it begins.
+    pub head: u32,
+    /// Its blocks, in the order in which they are reached.
+    pub graph: Graph,
+}
+
+/// The regions of a body; the first begins at its entry. Empty if no thread ever waits.
+pub struct Regions {
+    /// In the order of their numbers.
+    pub regions: Vec<Region>,
+    /// By block, the number of the region that begins there.
+    pub number: Vec<Option<u32>>,
+}
+
+impl Regions {
+    /// Of a body that may wait.
+    pub fn of(body: &Function) -> Self {
+        let whole = Graph::of(body);
+        let mut heads = vec![false; body.blocks.len()];
+        let mut waits = false;
+        for block in &whole.order {
+            if let Terminator::Suspend(_, edge) = &body.blocks[*block as usize].terminator {
+                heads[edge.block as usize] = true;
+                waits = true;
+            }
+        }
+        if !waits {
+            return Self { regions: Vec::new(), number: vec![None; body.blocks.len()] };
+        }
+        heads[0] = true;
+        while cut(body, &whole, &mut heads) {}
+        let mut number = vec![None; body.blocks.len()];
+        let mut regions = Vec::new();
+        for block in whole.order.iter().filter(|block| heads[**block as usize]) {
+            number[*block as usize] = Some(regions.len() as u32);
+            let graph = Graph::new(body.blocks.len(), *block, |from| inside(body, &heads, *block, from));
+            regions.push(Region { head: *block, graph });
+        }
+        Self { regions, number }
+    }
+}
+
+/// The edges that stay in the region with this head.
+fn inside(body: &Function, heads: &[bool], head: u32, block: u32) -> Vec<u32> {
+    match &body.blocks[block as usize].terminator {
+        Terminator::Suspend(..) => Vec::new(),
+        terminator => {
+            terminator.edges().map(|edge| edge.block).filter(|next| *next == head || !heads[*next as usize]).collect()
+        }
+    }
+}
+
+/// From which heads a block is reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    None,
+    One(u32),
+    Many,
+}
+
+/// Makes a head of each block where regions come together and too much follows to copy it; whether there was one.
+fn cut(body: &Function, whole: &Graph, heads: &mut [bool]) -> bool {
+    let mut owners = vec![Owner::None; body.blocks.len()];
+    loop {
+        let mut changed = false;
+        for block in &whole.order {
+            let owner = if heads[*block as usize] { Owner::One(*block) } else { joined(body, whole, &owners, *block) };
+            changed |= owner != owners[*block as usize];
+            owners[*block as usize] = owner;
+        }
+        if !changed {
+            break;
+        }
+    }
+    let mut any = false;
+    for block in &whole.order {
+        // Where one block after a join became a head, what follows it is judged in the next round.
+        let after_new =
+            any && whole.predecessors[*block as usize].iter().any(|from| owners[*from as usize] == Owner::Many);
+        if owners[*block as usize] == Owner::Many
+            && !heads[*block as usize]
+            && !after_new
+            && size_after(body, heads, *block) > COPIED
+        {
+            heads[*block as usize] = true;
+            any = true;
+        }
+    }
+    any
+}
+
+fn joined(body: &Function, whole: &Graph, owners: &[Owner], block: u32) -> Owner {
+    let mut owner = Owner::None;
+    for from in &whole.predecessors[block as usize] {
+        if matches!(body.blocks[*from as usize].terminator, Terminator::Suspend(..)) {
+            continue;
+        }
+        owner = match (owner, owners[*from as usize]) {
+            (owner, Owner::None) => owner,
+            (Owner::None, other) => other,
+            (Owner::One(one), Owner::One(other)) if one == other => owner,
+            _ => Owner::Many,
+        };
+    }
+    owner
+}
+
+/// How many instructions are reached from a block without waiting; counted only until they are too many.
+fn size_after(body: &Function, heads: &[bool], block: u32) -> usize {
+    let mut seen = std::collections::HashSet::from([block]);
+    let mut pending = vec![block];
+    let mut size = 0;
+    while let Some(block) = pending.pop() {
+        size += body.blocks[block as usize].insts.len() + 1;
+        if size > COPIED {
+            break;
+        }
+        let next = inside(body, heads, block, block);
+        pending.extend(next.into_iter().filter(|next| !heads[*next as usize] && seen.insert(*next)));
+    }
+    size
+}
+
+/// Lets other threads run at the end of each innermost loop that asks memory for what they may write: else a thread that waits for a lock would keep its
+/// owner from ever giving it back.
+pub fn yield_in_loops(body: &mut Function, asking: &[u32]) {
+    let graph = Graph::of(body);
+    let mut innermost: Vec<Option<(usize, u32, u32)>> = vec![None; asking.len()];
+    for head in &graph.order {
+        for tail in graph.predecessors[*head as usize].iter().filter(|tail| graph.goes_back(**tail, *head)) {
+            let blocks = graph.natural_loop(*head, *tail);
+            for (index, asks) in asking.iter().enumerate() {
+                let smaller = innermost[index].is_none_or(|(size, _, _)| blocks.len() < size);
+                if smaller && blocks.contains(asks) {
+                    innermost[index] = Some((blocks.len(), *head, *tail));
+                }
+            }
+        }
+    }
+    let mut edges: Vec<(u32, u32)> = innermost.into_iter().flatten().map(|(_, head, tail)| (tail, head)).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    for (tail, head) in edges {
+        yield_on_edge(body, tail, head);
+    }
+}
+
+fn yield_on_edge(body: &mut Function, tail: u32, head: u32) {
+    let position = body.blocks[tail as usize].position;
+    let mut waits = Vec::new();
+    let first = body.blocks.len() as u32;
+    for edge in body.blocks[tail as usize].terminator.edges_mut().filter(|edge| edge.block == head) {
+        let next = std::mem::replace(edge, Edge { block: first + waits.len() as u32, arguments: Vec::new() });
+        waits.push(next);
+    }
+    for edge in waits {
+        body.blocks.push(Block {
+            parameters: Vec::new(),
+            insts: Vec::new(),
+            terminator: Terminator::Suspend(Suspension::Yield, edge),
+            position,
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! A kernel from its text, run by the oracle and as the translation, over the same memory.
+//!
+//! ```text
+//!  0          unused                    BUFFERS    what the test puts there, up to LOCAL
+//!  GLOBALS    .global variables         LOCAL      local memory of each instance
+//!  CONSTANTS  .const variables          BYTES      the end
+//!  SHARED     shared memory of each instance
+//! ```
+
+use std::ops::Range;
+
+use steadfast_ptx::kernel::{Kernel as Translation, Launch, Options};
+use steadfast_ptx::layout::Layout;
+use steadfast_ptx::module::{FunctionId, Module, Space};
+
+use crate::machine::{Machine, Part};
+use crate::oracle::{self, Schedule, Trap};
+
+pub(crate) const GLOBALS: u64 = 0x1_0000;
+pub(crate) const CONSTANTS: u64 = 0x2_0000;
+const SHARED: u64 = 0x4_0000;
+const SHARED_STRIDE: u64 = 0x2_0000;
+pub(crate) const BUFFERS: u64 = 0x10_0000;
+/// Where the buffers must end.
+pub(crate) const LOCAL: u64 = 0x40_0000;
+const LOCAL_STRIDE: u64 = 0x10_0000;
+/// All of the device memory.
+pub(crate) const BYTES: u64 = 0x80_0000;
+/// How many instances there is room for.
+const INSTANCES: u64 = 4;
+
+/// What a launch is given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) dynamic_shared: u32,
+    pub(crate) parameters: Vec<u8>,
+}
+
+impl Run {
+    fn blocks(&self) -> u64 {
+        self.grid.iter().map(|blocks| u64::from(*blocks)).product()
+    }
+
+    fn launch(&self, instance: u64) -> Launch {
+        Launch {
+            grid: self.grid,
+            block: self.block,
+            dynamic_shared: self.dynamic_shared,
+            globals: GLOBALS,
+            constants: CONSTANTS,
+            shared: SHARED + instance * SHARED_STRIDE,
+            local: LOCAL + instance * LOCAL_STRIDE,
+        }
+    }
+}
+
+/// The device memory before a launch.
+#[derive(Clone)]
+pub(crate) struct Start {
+    pub(crate) memory: Vec<u8>,
+}
+
+impl Start {
+    /// With the module's variables in it, and nothing else.
+    pub(crate) fn of(kernel: &Kernel) -> Self {
+        let mut memory = vec![0; BYTES as usize];
+        let layout = Layout::of(&kernel.module);
+        for (space, base) in [(Space::Global, GLOBALS), (Space::Const, CONSTANTS)] {
+            let image = layout.image(&kernel.module, space, GLOBALS, CONSTANTS);
+            memory[base as usize..][..image.len()].copy_from_slice(&image);
+        }
+        Self { memory }
+    }
+}
+
+/// A kernel, parsed and translated.
+pub(crate) struct Kernel {
+    pub(crate) module: Module,
+    pub(crate) translation: Translation,
+    machine: Machine,
+}
+
+impl Kernel {
+    pub(crate) fn new(text: &str, entry: &str) -> Result<Self, String> {
+        let module = parse(text)?;
+        let options = Options { memory_bytes: BYTES, canonical_nans: true };
+        let id = module.functions.iter().position(|function| function.name == entry).ok_or("no such entry")?;
+        let translation = steadfast_ptx::translate::translate(&module, FunctionId(id as u32), &options)
+            .map_err(|error| error.to_string())?;
+        let machine = Machine::new(&translation)?;
+        Ok(Self { module, translation, machine })
+    }
+
+    /// What the oracle leaves in memory, as far as it may be compared.
+    pub(crate) fn oracle(&self, run: &Run, start: &Start) -> Result<Vec<u8>, Trap> {
+        self.oracle_with(run, start, Schedule::LowestFirst)
+    }
+
+    pub(crate) fn oracle_with(&self, run: &Run, start: &Start, schedule: Schedule) -> Result<Vec<u8>, Trap> {
+        let mut memory = start.memory.clone();
+        oracle::run(&self.module, &self.translation.name, run.launch(0), &run.parameters, &mut memory, schedule)?;
+        Ok(comparable(memory))
+    }
+
+    /// What the translation leaves there.
+    pub(crate) fn translation(&self, run: &Run, start: &Start) -> Result<Vec<u8>, String> {
+        self.split(run, start, 1)
+    }
+
+    /// The same with the blocks divided among so many instances, of which the last begins.
+    pub(crate) fn split(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
+        assert!(instances <= INSTANCES, "there is no room for {instances} instances");
+        let threads: u32 = run.block.iter().product();
+        let needed = (
+            u64::from(self.translation.local_bytes) * u64::from(threads),
+            self.translation.shared_bytes(run.dynamic_shared),
+        );
+        assert!(needed.0 <= LOCAL_STRIDE && needed.1 <= SHARED_STRIDE, "there is no room for {needed:?} bytes");
+        let parts: Vec<Part> = (0..instances)
+            .rev()
+            .map(|instance| Part { launch: run.launch(instance), blocks: share(run.blocks(), instance, instances) })
+            .collect();
+        self.machine.run(&parts, &run.parameters, &start.memory).map(comparable)
+    }
+}
+
+impl Kernel {
+    /// Runs some of the blocks only.
+    pub(crate) fn blocks(&self, run: &Run, start: &Start, blocks: Range<u64>) -> Result<Vec<u8>, String> {
+        self.machine.run(&[Part { launch: run.launch(0), blocks }], &run.parameters, &start.memory).map(comparable)
+    }
+
+    /// Runs until the clock interrupts it.
+    pub(crate) fn interrupt(&self, run: &Run, start: &Start) -> Result<Vec<u8>, String> {
+        let part = Part { launch: run.launch(0), blocks: 0..run.blocks() };
+        self.machine.interrupt(&[part], &run.parameters, &start.memory).map(comparable)
+    }
+}
+
+pub(crate) fn parse(text: &str) -> Result<Module, String> {
+    steadfast_ptx::parse::parse(text).map_err(|error| error.to_string())
+}
+
+/// The instance's share of the blocks.
+fn share(blocks: u64, instance: u64, instances: u64) -> Range<u64> {
+    blocks * instance / instances..blocks * (instance + 1) / instances
+}
+
+/// Without the shared and local memory, whose layout is the translation's own.
+fn comparable(mut memory: Vec<u8>) -> Vec<u8> {
+    memory.truncate(LOCAL as usize);
+    memory[SHARED as usize..BUFFERS as usize].fill(0);
+    memory
+}

@@ -1,0 +1,93 @@
+//! The CPU device, and what only it promises.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use steadfast::device::cpu::{CpuDevice, Settings};
+use steadfast::device::{Argument, Device, Element, Gemm, Launch, Matrix};
+
+use super::kernels::source;
+use super::lab::{Lab, to_bytes};
+
+fn open(cores: usize, cache: Option<PathBuf>) -> Box<dyn Device> {
+    let cores = NonZeroUsize::new(cores).unwrap();
+    let settings = Settings { memory_bytes: 1 << 30, cores, cache, canonical_nans: false };
+    Box::new(CpuDevice::open(&settings).unwrap())
+}
+
+/// For the suite.
+pub fn device(cores: usize) -> Box<dyn Device> {
+    open(cores, None)
+}
+
+#[test]
+fn results_are_the_same_on_any_number_of_cores() {
+    let results = [1, 2, 3, 5].map(|cores| {
+        let mut lab = Lab::new(move || device(cores));
+        let numbers: Vec<f32> = (0..100_000).map(|index| ((index * 7919) % 1000) as f32 / 999.0 - 0.4).collect();
+        let x = lab.upload(&numbers);
+        let sum = lab.upload(&[0_f32]);
+        let module = lab.context.load(source("reduce")).unwrap();
+        // Blocks add to one float: their order decides the last bits.
+        let arguments = [Argument::Buffer(x, 0), Argument::Buffer(sum, 0), Argument::Int32(100_000)];
+        lab.launch(module, "block_reduce", 50, 256, &arguments).unwrap();
+        let c = lab.poisoned::<f32>(1200 * 600);
+        let matrix = |buffer, leading| Matrix { buffer, offset: 0, leading, stride: 0, transpose: false };
+        let (m, n, k) = (1200, 600, 80);
+        let (a, b, c_) = (matrix(x, m), matrix(x, k), matrix(c, m));
+        let element = Element::Float32;
+        lab.context.gemm(&Gemm { element, m, n, k, alpha: 0.3, a, b, beta: 0.0, c: c_, batch: 1 }).unwrap();
+        (lab.bytes(sum), blake3::hash(&lab.bytes(c)))
+    });
+    assert!(results.iter().all(|result| *result == results[0]), "{results:?}");
+}
+
+#[test]
+fn the_first_block_that_fails_is_told_on_any_number_of_cores() {
+    let told = [1, 2, 3].map(|cores| {
+        let mut lab = Lab::new(move || device(cores));
+        let module = lab.context.load(source("saxpy")).unwrap();
+        let x = lab.upload(&vec![1_f32; 1 << 20]);
+        // Blocks from 2^14 on reach behind the end.
+        let arguments =
+            [Argument::Int32(1 << 24), Argument::Float32(1.0), Argument::Buffer(x, 0), Argument::Buffer(x, 0)];
+        let launch =
+            Launch { entry: "saxpy", grid: [1 << 16, 1, 1], block: [64, 1, 1], shared_bytes: 0, arguments: &arguments };
+        lab.context.launch(module, &launch).unwrap();
+        lab.context.finish_step().unwrap_err().to_string()
+    });
+    assert!(told.iter().all(|text| *text == told[0]), "{told:?}");
+    assert!(told[0].starts_with("kernel `saxpy` failed at line "), "{}", told[0]);
+    let block =
+        "in block (16384, 0, 0): it reached for a byte 0 behind the end of argument 3, a buffer of 4194304 bytes";
+    assert!(told[0].ends_with(block), "{}", told[0]);
+}
+
+#[test]
+fn compiled_kernels_are_kept_and_give_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        let cache = folder.path().to_owned();
+        let mut lab = Lab::new(move || open(2, Some(cache.clone())));
+        let module = lab.context.load(source("saxpy")).unwrap();
+        let (x, y) = (lab.upload(&[1_f32, 2.0, 3.0]), lab.upload(&[0.5_f32; 3]));
+        let arguments = [Argument::Int32(3), Argument::Float32(2.0), Argument::Buffer(x, 0), Argument::Buffer(y, 0)];
+        lab.launch(module, "saxpy", 1, 32, &arguments).unwrap();
+        assert_eq!(lab.bytes(y), to_bytes(&[2.5_f32, 4.5, 6.5]));
+        let mut kept: Vec<_> =
+            std::fs::read_dir(folder.path().join("kernels")).unwrap().map(|file| file.unwrap().path()).collect();
+        kept.sort();
+        kept
+    };
+    let first = run();
+    assert_eq!(first.len(), 1, "what is launched is compiled, and nothing else");
+    let written = |path: &PathBuf| std::fs::metadata(path).unwrap().modified().unwrap();
+    let when = written(&first[0]);
+    assert_eq!(run(), first);
+    assert_eq!(written(&first[0]), when, "compiled again");
+    // A damaged entry is compiled again, and nobody hears of it.
+    let entry = std::fs::read(&first[0]).unwrap();
+    std::fs::write(&first[0], &entry[..entry.len() - 1]).unwrap();
+    assert_eq!(run(), first);
+    assert_eq!(std::fs::read(&first[0]).unwrap().len(), entry.len());
+}
