@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use crate::job::spec::{Changeable, Every, IfDone, InputDigest, JobName, LogFormat, PluginFrom};
+use crate::job::spec::{Changeable, DeviceChoice, Every, IfDone, InputDigest, JobName, LogFormat, PluginFrom};
 
 use super::config::ConfigSource;
 use super::failure::Failure;
@@ -124,7 +124,23 @@ pub(super) struct RunOptions {
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) memory_limit: Option<Size>,
 
-    /// The most that the plugin's state may take in a checkpoint; memory is set aside for a copy of it [default: as --memory-limit]
+    /// What runs the plugin's kernels: auto, cpu, cuda or cuda:NUMBER. What is named is never replaced by another [default: auto]
+    #[arg(long, value_name = "DEVICE", help_heading = "Device")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) device: Option<DeviceChoice>,
+
+    /// The most that the buffers of the device may take together [default: what fits beside the rest, 16GiB at most]
+    #[arg(long, value_name = "SIZE", help_heading = "Device")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) device_memory: Option<Size>,
+
+    /// Threads that run kernels on the CPU; results don't depend on it [default: one a core]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "Device")]
+    #[serde(deserialize_with = "from_one")]
+    pub(super) device_threads: Option<NonZeroU32>,
+
+    /// The most that the plugin's state, persistent buffers included, may take in a checkpoint; memory is set aside for a copy of
+    /// it [default: as --memory-limit, and where the plugin uses a device as much again as --device-memory]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) state_limit: Option<Size>,
@@ -188,6 +204,9 @@ impl RunOptions {
             volume_is_ephemeral: self.volume_is_ephemeral || file.volume_is_ephemeral,
             grace: self.grace.or(file.grace),
             memory_limit: self.memory_limit.or(file.memory_limit),
+            device: self.device.or(file.device),
+            device_memory: self.device_memory.or(file.device_memory),
+            device_threads: self.device_threads.or(file.device_threads),
             state_limit: self.state_limit.or(file.state_limit),
             step_timeout: self.step_timeout.or(file.step_timeout),
             attempt_deadline: self.attempt_deadline.or(file.attempt_deadline),
@@ -246,6 +265,9 @@ impl RunOptions {
             ("--if-done", word(self.if_done.as_ref())),
             ("--grace", text(self.grace.map(|time| time.to_string().replace(' ', "")).as_ref())),
             ("--memory-limit", text(self.memory_limit.as_ref())),
+            ("--device", text(self.device.as_ref())),
+            ("--device-memory", text(self.device_memory.as_ref())),
+            ("--device-threads", text(self.device_threads.as_ref())),
             ("--state-limit", text(self.state_limit.as_ref())),
             ("--step-timeout", text(self.step_timeout.map(|time| time.to_string().replace(' ', "")).as_ref())),
             ("--attempt-deadline", text(self.attempt_deadline.map(|time| time.to_string().replace(' ', "")).as_ref())),

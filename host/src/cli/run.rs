@@ -129,6 +129,9 @@ fn specification(options: RunOptions, target: Place) -> Result<JobSpec, Failure>
     spec.keep = options.keep.unwrap_or(spec.keep);
     spec.grace = options.grace.map(|time| time.0);
     spec.memory_limit = options.memory_limit.map(|size| size.0);
+    spec.device = options.device.unwrap_or_default();
+    spec.device_memory = options.device_memory.map(|size| size.0);
+    spec.device_threads = options.device_threads;
     spec.state_limit = options.state_limit.map(|size| size.0);
     spec.plugin_digest = options.plugin_digest.map(|digest| digest.to_string());
     spec.plugin_from = options.plugin_from;

@@ -9,6 +9,7 @@
 //! | `swaps` | another plugin in the place of the one that runs |
 //! | `volume` | the volume must be the volume; more of it in `refusals::volumes` |
 //! | `memory` | what a container allows |
+//! | `device` | buffers, kernels and what checkpoints keep of them |
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `device` | what every device must do: the conformance suite |

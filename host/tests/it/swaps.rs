@@ -83,6 +83,24 @@ fn a_changed_file_takes_over_between_two_steps_and_nothing_is_lost() {
 }
 
 #[test]
+fn what_the_device_holds_goes_over_to_the_new_plugin_and_back_to_the_old() {
+    const ON_THE_DEVICE: &str = r#"{"steps": 12, "kernels": false}"#;
+    let whole = undisturbed("keeps_buffers", ON_THE_DEVICE);
+    // One that goes on, and one that cannot read the state and does not even use a device.
+    for (next, said) in [
+        (variant("keeps_buffers", 2), "has run step 6, and the job goes on under it"),
+        (fs::read(component("countdown")).unwrap(), "Resuming from checkpointed step 6"),
+    ] {
+        let job = Job::with(&variant("keeps_buffers", 1), ON_THE_DEVICE);
+        let mut attempt = job.held_at_5("--watch");
+        job.change(&next);
+        attempt.until_said("which is tried at the next step");
+        attempt.end().expect_code(0).says(said);
+        job.place.finished("stochastic").assert_equals(&whole, said);
+    }
+}
+
+#[test]
 fn without_watch_a_signal_makes_it_look() {
     let job = Job::new(&variant("stochastic", 1));
     let mut attempt = job.held_at_5("");

@@ -12,7 +12,8 @@ use super::super::failure::Failure;
 use super::super::print;
 use super::super::values::{Place, Size, Time, at_least_one};
 use crate::compiled::default_cache_folder;
-use crate::job::spec::LogFormat;
+use crate::job::DevicePlan;
+use crate::job::spec::{JobSpec, LogFormat};
 use crate::platform::{memory_allowed, process_environment};
 use crate::plugin::{Plugin, Runtime, Step};
 use crate::trial::{self, Comparison, Facts, Report, Trial, TrialError, TrialSpec, Verdict};
@@ -48,7 +49,11 @@ pub(super) struct TryCommand {
     #[arg(long, value_name = "SIZE")]
     memory_limit: Option<Size>,
 
-    /// The most that the plugin's state may take [default: as --memory-limit]
+    /// The most that the buffers of the plugin's device may take together [default: as --memory-limit]
+    #[arg(long, value_name = "SIZE")]
+    device_memory: Option<Size>,
+
+    /// The most that the plugin's state may take, buffers included [default: both together]
     #[arg(long, value_name = "SIZE")]
     state_limit: Option<Size>,
 
@@ -107,6 +112,8 @@ impl TryCommand {
         }
         let config = self.config.map(|config| config.load(Path::new(""))).transpose()?;
         let memory_limit = self.memory_limit.map_or_else(usual_memory, |size| size.0);
+        let device_memory = self.device_memory.map_or(memory_limit, |size| size.0);
+        let both = memory_limit.saturating_add(device_memory);
         Ok(TrialSpec {
             plugin: self.plugin.0,
             against: self.against.0,
@@ -115,7 +122,9 @@ impl TryCommand {
             config: config.map(|value| config::canonical(&value)),
             scratch: self.scratch.map_or_else(std::env::temp_dir, |place| place.0),
             memory_limit,
-            state_limit: self.state_limit.map_or(memory_limit, |size| size.0),
+            state_limit: self.state_limit.map_or(both, |size| size.0),
+            device: DevicePlan::choose(&JobSpec::new("")).map_err(Failure::from)?,
+            device_memory,
             step_timeout: self.step_timeout.0,
         })
     }

@@ -310,9 +310,11 @@ pub(super) fn guest_failed(
     step: u64,
     cause: CallError,
 ) -> RunError {
+    // A refusal is the guest's own word; that the device is gone is nobody's fault.
     let trap = !matches!(
         cause,
         CallError::Guest(GuestError::Invalid(_) | GuestError::Retryable(_) | GuestError::IncompatibleState(_))
+            | CallError::Device(_)
     );
     let record = {
         let mut record = journal.record();
