@@ -13,6 +13,7 @@
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `commands` | the commands that only look, and what is printed |
 //! | `plugins` | what a plugin says of itself; making one, and trying one on a job's checkpoints |
+//! | `examples` | the example plugins: that their maths is right, and older states of theirs |
 //! | `hostile` | what others do to the folders that an attempt works in |
 //! | `refusals` | everything that can be wrong from outside: what the message says, and the exit code |
 //! | `support` | places, attempts, what an attempt left behind |
@@ -24,6 +25,7 @@
 
 mod changes;
 mod commands;
+mod examples;
 mod failures;
 mod hostile;
 mod life;
