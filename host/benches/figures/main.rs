@@ -6,18 +6,19 @@
 //! machine   the facts without which a figure means nothing
 //! places    folders and programs
 //! bare      the same component called with nothing but wasmtime (`bare_unsafe`: deserialized)
-//! step · digits · save · freeze · start     a figure each, with its baseline beside it
+//! step · digits · save · freeze · start · kernels     figures, each with its baseline beside it
 //! ```
 //!
 //! Run by `cargo xtask bench`, which builds what is measured; names after `--` choose figures. Nothing fails because it is
 //! slow: a machine that others use would fail it at random. A target is printed beside its figure, with whether it was met.
 //!
-//! Not measured here: a bucket mount, a network filesystem, or anything with a device.
+//! Not measured here: a bucket mount, a network filesystem, or a GPU.
 
 mod bare;
 mod bare_unsafe;
 mod digits;
 mod freeze;
+mod kernels;
 mod machine;
 mod measure;
 mod places;
@@ -32,12 +33,13 @@ use measure::Row;
 type Figures = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Figures by the name that chooses them, in the order of the table.
-const FIGURES: [(&str, Figures); 5] = [
+const FIGURES: [(&str, Figures); 6] = [
     ("step", step::figures),
     ("digits", digits::figures),
     ("save", save::figures),
     ("freeze", freeze::figures),
     ("start", start::figures),
+    ("kernels", kernels::figures),
 ];
 
 fn main() -> ExitCode {
