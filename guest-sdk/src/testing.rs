@@ -116,6 +116,14 @@ impl<P: Plugin> Harness<P> {
         Ok(Self { plugin, job, config: config.to_owned(), step: 0, metrics: Vec::new() })
     }
 
+    /// Goes on from a snapshot, perhaps another plugin's, without having started: as after a change of plugin. The steps are
+    /// counted from 0.
+    pub fn restored_as(job: Job, config: &str, snapshot: &Snapshot) -> Result<Self> {
+        METRICS.take();
+        let plugin = P::restore(&job, config::parse(config)?, &Reader::new(snapshot))?;
+        Ok(Self { plugin, job, config: config.to_owned(), step: 0, metrics: Vec::new() })
+    }
+
     /// One step.
     pub fn step(&mut self) -> Result<Outcome> {
         METRICS.take();

@@ -8,7 +8,7 @@ use bytesize::ByteSize;
 
 use super::RunError;
 use super::spec::JobSpec;
-use crate::platform::{Allowed, Allower};
+use crate::platform::{Allowed, Allower, memory_allowed};
 
 /// The guest's memories and tables where nothing else is said.
 const USUAL_GUEST: u64 = 2 << 30;
@@ -44,27 +44,40 @@ pub struct Room {
     pub cores: u64,
 }
 
+impl Room {
+    /// What there is on this machine, or in this container.
+    pub fn here(volume_in_memory: bool) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        Self { allowed: memory_allowed(), volume_in_memory, cores }
+    }
+}
+
 impl MemoryPlan {
-    /// Divides what is allowed: as the options say, else so that it fits.
+    /// Divides what is allowed, and refuses what does not fit.
     pub fn make(spec: &JobSpec, room: Room) -> Result<Self, RunError> {
+        let plan = Self::divide(spec.memory_limit, spec.state_limit, room);
+        match room.allowed {
+            Some(allowed) if plan.sum() > allowed.bytes => plan.does_not_fit(spec, allowed).map(|()| plan),
+            _ => Ok(plan),
+        }
+    }
+
+    /// Divides what is allowed: as the limits of guest and state say, else so that it fits.
+    pub fn divide(memory_limit: Option<u64>, state_limit: Option<u64>, room: Room) -> Self {
         let host = HOST + HOST_PER_CORE * room.cores;
         let copies = 1 + u64::from(room.volume_in_memory);
         // Sums that leave the range are as good as endless.
         let times = |bytes: u64| bytes.saturating_mul(copies);
         let left = room.allowed.map_or(u64::MAX, |allowed| allowed.bytes).saturating_sub(host);
-        let guest = spec.memory_limit.unwrap_or_else(|| {
-            let fits = match spec.state_limit {
+        let guest = memory_limit.unwrap_or_else(|| {
+            let fits = match state_limit {
                 Some(state) => left.saturating_sub(times(state)),
                 None => left / (1 + copies),
             };
             whole_mebibytes(fits).clamp(SMALLEST_GUEST, USUAL_GUEST)
         });
-        let lowered = spec.memory_limit.is_none() && guest < USUAL_GUEST;
-        let plan = Self { guest, state: spec.state_limit.unwrap_or(guest), host, copies, lowered };
-        match room.allowed {
-            Some(allowed) if plan.sum() > allowed.bytes => plan.does_not_fit(spec, allowed).map(|()| plan),
-            _ => Ok(plan),
-        }
+        let lowered = memory_limit.is_none() && guest < USUAL_GUEST;
+        Self { guest, state: state_limit.unwrap_or(guest), host, copies, lowered }
     }
 
     fn sum(&self) -> u64 {

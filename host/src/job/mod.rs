@@ -43,4 +43,5 @@ mod watch;
 
 pub use error::RunError;
 pub use exit::ExitCode;
+pub use memory::{MemoryPlan, Room};
 pub use run::run;

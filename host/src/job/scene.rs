@@ -34,7 +34,11 @@ impl Scene {
     /// Looks around. Nothing is written.
     pub fn find(spec: &JobSpec, placement: Placement) -> Result<Self, RunError> {
         let volume = platform::check_volume(&placement, spec, &Mounts::of_process()?)?;
-        let memory = MemoryPlan::make(spec, room(&volume))?;
+        let memory = {
+            // Buckets are mounted by a program beside us, whose buffers count as ours.
+            let volume_in_memory = volume.filesystem.starts_with("fuse");
+            MemoryPlan::make(spec, Room::here(volume_in_memory))?
+        };
         let covers = match spec.input_digest {
             InputDigest::Names => Covers::Names,
             InputDigest::Contents => Covers::Contents,
@@ -119,13 +123,6 @@ impl Scene {
     pub fn scratch(spec: &JobSpec) -> PathBuf {
         spec.scratch.clone().unwrap_or_else(std::env::temp_dir)
     }
-}
-
-fn room(volume: &VolumePlace) -> Room {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    // Buckets are mounted by a program beside us, whose buffers count as ours.
-    let volume_in_memory = volume.filesystem.starts_with("fuse");
-    Room { allowed: platform::memory_allowed(), volume_in_memory, cores }
 }
 
 /// What the command asks for.

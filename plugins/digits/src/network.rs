@@ -8,8 +8,8 @@ use safetensors::tensor::{TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use steadfast_guest::{Error, Result};
 
-use crate::data::Sample;
-use crate::vector::{add_scaled, dot};
+use super::data::Sample;
+use super::vector::{add_scaled, dot};
 
 /// A layer's weights, or anything of their shape: a gradient, a moment of the optimizer.
 #[derive(Clone, Serialize, Deserialize)]

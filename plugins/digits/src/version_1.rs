@@ -6,8 +6,8 @@
 use rand_pcg::Pcg32;
 use serde::Deserialize;
 
-use crate::network::{Adam, Network};
-use crate::schedule::Schedule;
+use super::network::{Adam, Network};
+use super::schedule::Schedule;
 
 #[derive(Deserialize)]
 struct Config {
@@ -29,12 +29,12 @@ pub(crate) struct Digits {
     loss: f64,
 }
 
-impl From<Digits> for crate::Digits {
+impl From<Digits> for super::Digits {
     fn from(old: Digits) -> Self {
         let Config { epochs, batch_size, learning_rate, hidden_units } = old.config;
         Self {
             // What version 1 did, to the bit.
-            config: crate::Config { epochs, batch_size, learning_rate, hidden_units, schedule: Schedule::Constant },
+            config: super::Config { epochs, batch_size, learning_rate, hidden_units, schedule: Schedule::Constant },
             network: old.network,
             optimizer: old.optimizer,
             generator: old.generator,
