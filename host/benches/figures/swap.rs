@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Stdio};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use steadfast::plugin::{Guest, GuestSettings, Plugin, Runtime, Snapshot};
 use tempfile::TempDir;
@@ -48,8 +49,12 @@ fn measured(figure: &str, component: &[u8], config: &str, target: Option<f64>) -
     let [one, other] = plugins;
     let by_hand = ByHand::new([one?, other?], config)?;
     let running = Running::start(folder, versions, config, &cache)?;
-    let rounds =
-        in_turn(&mut (running, by_hand), ROUNDS, |(running, _)| running.change(), |(_, by_hand)| by_hand.change())?;
+    let rounds = in_turn(
+        &mut (running, by_hand),
+        ROUNDS,
+        |(running, _)| running.change(),
+        |(running, by_hand)| running.held(|| by_hand.change()),
+    )?;
     Ok(rounds.row(figure, 1.0, target))
 }
 
@@ -72,7 +77,10 @@ impl Running {
         run.args(["--watch", "--every", "1h", "--log", "json"]).arg("--input").arg(data());
         let mut process = run.stderr(Stdio::piped()).spawn()?;
         let log = BufReader::new(process.stderr.take().context("no standard error")?);
-        Ok(Self { file, versions, next: 1, process, log, _folder: folder })
+        let mut running = Self { file, versions, next: 1, process, log, _folder: folder };
+        // It has read the first version once it has saved step 0.
+        running.hears_of("bytes")?;
+        Ok(running)
     }
 
     /// Puts the other version in the place of the file and waits until the job goes on under it; answers what that took.
@@ -81,10 +89,25 @@ impl Running {
         fs::write(&new, &self.versions[self.next])?;
         fs::rename(new, &self.file)?;
         self.next = 1 - self.next;
+        Ok(self.hears_of("us")? / 1e6)
+    }
+
+    /// Does something else while the job stands still, so that each has the machine to itself.
+    fn held<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let process = Pid::from_child(&self.process);
+        kill_process(process, Signal::STOP)?;
+        let done = work();
+        kill_process(process, Signal::CONT)?;
+        done
+    }
+
+    /// Waits for a line of the log that has this field.
+    fn hears_of(&mut self, field: &str) -> Result<f64> {
         let mut line = String::new();
         while self.log.read_line(&mut line)? > 0 {
-            if let Some(took) = serde_json::from_str::<Value>(&line).ok().and_then(|line| line.get("us")?.as_f64()) {
-                return Ok(took / 1e6);
+            let fields = serde_json::from_str::<Value>(&line);
+            if let Some(number) = fields.ok().and_then(|fields| fields.get(field)?.as_f64()) {
+                return Ok(number);
             }
             line.clear();
         }
