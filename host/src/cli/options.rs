@@ -33,7 +33,8 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "FROM", help_heading = "Plugin")]
     pub(super) plugin_from: Option<PluginFrom>,
 
-    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them
+    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them. In a job's file
+    /// it may change while the job runs: SIGHUP has that read again
     #[arg(long, value_name = "DIGEST", help_heading = "Plugin")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) plugin_digest: Option<Digest>,

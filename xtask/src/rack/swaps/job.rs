@@ -51,7 +51,9 @@ impl Outcome {
 /// What a process holds.
 pub(super) struct Size {
     pub(super) resident_kb: u64,
-    pub(super) threads: u64,
+    pub(super) threads: usize,
+    /// Threads beside those, for the guests' file operations.
+    pub(super) workers: usize,
     pub(super) files: usize,
 }
 
@@ -172,6 +174,7 @@ impl Job {
             thread::sleep(Duration::from_millis(50));
             let look = self.look()?;
             least.threads = least.threads.min(look.threads);
+            least.workers = least.workers.min(look.workers);
             least.files = least.files.min(look.files);
         }
         Ok(least)
@@ -180,12 +183,18 @@ impl Job {
     fn look(&self) -> Result<Size> {
         let process = PathBuf::from(format!("/proc/{}", self.attempt.id()));
         let status = fs::read_to_string(process.join("status"))?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).context("no such field")
-        };
-        let files = fs::read_dir(process.join("fd"))?.count();
-        Ok(Size { resident_kb: field("VmRSS:")?, threads: field("Threads:")?, files })
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let resident_kb = resident.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        // A thread may end while it is looked at.
+        let names = fs::read_dir(process.join("task"))?.flatten();
+        let names = names.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+        let (workers, threads): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with("tokio"));
+        Ok(Size {
+            resident_kb: resident_kb.context("the process says nothing of its memory")?,
+            threads: threads.len(),
+            workers: workers.len(),
+            files: fs::read_dir(process.join("fd"))?.count(),
+        })
     }
 
     /// Lets the training come to an end soon, and compares what it has come to; answers how many steps that were.
