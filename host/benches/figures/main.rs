@@ -6,7 +6,8 @@
 //! machine   the facts without which a figure means nothing
 //! places    folders and programs
 //! bare      the same component called with nothing but wasmtime (`bare_unsafe`: deserialized)
-//! step · digits · save · freeze · start · kernels     figures, each with its baseline beside it
+//! grown     a component under another digest, or larger than it is
+//! step · digits · save · freeze · swap · start · kernels     figures, each with its baseline beside it
 //! ```
 //!
 //! Run by `cargo xtask bench`, which builds what is measured; names after `--` choose figures. Nothing fails because it is
@@ -18,6 +19,7 @@ mod bare;
 mod bare_unsafe;
 mod digits;
 mod freeze;
+mod grown;
 mod kernels;
 mod machine;
 mod measure;
@@ -25,6 +27,7 @@ mod places;
 mod save;
 mod start;
 mod step;
+mod swap;
 
 use std::process::ExitCode;
 
@@ -33,11 +36,12 @@ use measure::Row;
 type Figures = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Figures by the name that chooses them, in the order of the table.
-const FIGURES: [(&str, Figures); 6] = [
+const FIGURES: [(&str, Figures); 7] = [
     ("step", step::figures),
     ("digits", digits::figures),
     ("save", save::figures),
     ("freeze", freeze::figures),
+    ("swap", swap::figures),
     ("start", start::figures),
     ("kernels", kernels::figures),
 ];

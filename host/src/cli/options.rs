@@ -1,5 +1,6 @@
 //! The options of a run: one struct, read from the command line and from a job's file alike.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "FROM", help_heading = "Plugin")]
     pub(super) plugin_from: Option<PluginFrom>,
 
-    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them
+    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them. In a job's file
+    /// it may change while the job runs: SIGHUP has that read again
     #[arg(long, value_name = "DIGEST", help_heading = "Plugin")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) plugin_digest: Option<Digest>,
@@ -227,6 +229,19 @@ impl RunOptions {
             self.config = Some(ConfigSource::Value(config.load(base)?));
         }
         Ok(self)
+    }
+
+    /// The names of the options that differ, but for the plugin's digest.
+    pub(super) fn differing(&self, other: &Self) -> Vec<String> {
+        let [these, those] = [self, other].map(Self::as_arguments);
+        let in_one = these.iter().filter(|word| !those.contains(word));
+        let in_other = those.iter().filter(|word| !these.contains(word));
+        let name = |word: &OsString| {
+            let word = word.to_string_lossy();
+            word.trim_start_matches("--").split('=').next().unwrap_or_default().to_owned()
+        };
+        let names: BTreeSet<String> = in_one.chain(in_other).map(name).collect();
+        names.into_iter().filter(|name| name != "plugin-digest").collect()
     }
 
     /// The options as they stand on a command line; what `based_at` loaded stands there as JSON.

@@ -1,14 +1,18 @@
 //! Whether what an attempt may need fits into the memory that it is allowed.
 //!
 //! A container that goes over its limit is ended by SIGKILL, without a word and hours in. So the sum is made before the first
-//! step: the guest, the buffers of its device, a copy of its state (what the device holds included) while that is saved, as much again where the volume is a bucket whose mount may hold
-//! the file that is being written, and the host. The guest's outputs are not in the sum: scratch space should be a disk.
+//! step: the guest, the buffers of its device, a copy of its state (what the device holds included) while that is saved, as much again where
+//! the volume is a bucket whose mount may hold the file that is being written, and the host. The guest's outputs are not in the sum: scratch
+//! space should be a disk.
+
+use std::path::Path;
 
 use bytesize::ByteSize;
 
 use super::RunError;
 use super::spec::JobSpec;
-use crate::platform::{Allowed, Allower};
+use crate::platform::{Allowed, Allower, memory_allowed};
+use crate::plugin;
 
 /// The guest's memories and tables where nothing else is said.
 const USUAL_GUEST: u64 = 2 << 30;
@@ -39,6 +43,17 @@ pub struct MemoryPlan {
     lowered: bool,
 }
 
+/// Limits that somebody asked for, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Of the guest's memories and tables.
+    pub guest: Option<u64>,
+    /// Of the device's buffers.
+    pub device: Option<u64>,
+    /// Of a snapshot.
+    pub state: Option<u64>,
+}
+
 /// What has to be kept in mind about the place.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
@@ -52,39 +67,55 @@ pub struct Room {
     pub cores: u64,
 }
 
+impl Room {
+    /// What there is on this machine, or in this container, for this plugin.
+    pub fn here(plugin: &Path, volume_in_memory: bool) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        // Whatever else is wrong with the file is said when it is loaded.
+        let device = plugin::read(plugin).is_ok_and(|bytes| plugin::imports_device(&bytes));
+        Self { allowed: memory_allowed(), volume_in_memory, device, cores }
+    }
+}
+
 impl MemoryPlan {
-    /// Divides what is allowed: as the options say, else so that it fits.
+    /// Divides what is allowed, and refuses what does not fit.
     pub fn make(spec: &JobSpec, room: Room) -> Result<Self, RunError> {
+        let (guest, device, state) = (spec.memory_limit, spec.device_memory, spec.state_limit);
+        let plan = Self::divide(Limits { guest, device, state }, room);
+        match room.allowed {
+            Some(allowed) if plan.sum() > allowed.bytes => plan.does_not_fit(spec, allowed).map(|()| plan),
+            _ => Ok(plan),
+        }
+    }
+
+    /// Divides what is allowed: as the limits say, else so that it fits.
+    pub fn divide(limits: Limits, room: Room) -> Self {
         let host = HOST + HOST_PER_CORE * room.cores;
         let copies = 1 + u64::from(room.volume_in_memory);
         // Sums that leave the range are as good as endless.
         let times = |bytes: u64| bytes.saturating_mul(copies);
         let left = room.allowed.map_or(u64::MAX, |allowed| allowed.bytes).saturating_sub(host);
         // What guest and device may have together: each byte of theirs may be there again in a copy of the state.
-        let both = match spec.state_limit {
+        let both = match limits.state {
             Some(state) => left.saturating_sub(times(state)),
             None => left / (1 + copies),
         };
-        let guest = spec.memory_limit.unwrap_or_else(|| {
-            let fits = match (room.device, spec.device_memory) {
+        let guest = limits.guest.unwrap_or_else(|| {
+            let fits = match (room.device, limits.device) {
                 (false, _) => both,
                 (true, Some(device)) => both.saturating_sub(device),
                 (true, None) => both / 2,
             };
             whole_mebibytes(fits).clamp(SMALLEST_GUEST, USUAL_GUEST)
         });
-        let device = spec.device_memory.unwrap_or_else(|| match room.device {
+        let device = limits.device.unwrap_or_else(|| match room.device {
             true => whole_mebibytes(both.saturating_sub(guest)).clamp(SMALLEST_GUEST, USUAL_DEVICE),
             // A plugin that comes later may use one after all.
             false => guest,
         });
-        let state = spec.state_limit.unwrap_or(if room.device { guest.saturating_add(device) } else { guest });
-        let lowered = spec.memory_limit.is_none() && guest < USUAL_GUEST;
-        let plan = Self { guest, device, state, host, copies, device_counts: room.device, lowered };
-        match room.allowed {
-            Some(allowed) if plan.sum() > allowed.bytes => plan.does_not_fit(spec, allowed).map(|()| plan),
-            _ => Ok(plan),
-        }
+        let state = limits.state.unwrap_or(if room.device { guest.saturating_add(device) } else { guest });
+        let lowered = limits.guest.is_none() && guest < USUAL_GUEST;
+        Self { guest, device, state, host, copies, device_counts: room.device, lowered }
     }
 
     fn sum(&self) -> u64 {

@@ -47,4 +47,5 @@ mod watch;
 pub use device::DevicePlan;
 pub use error::RunError;
 pub use exit::ExitCode;
+pub use memory::{Limits, MemoryPlan, Room};
 pub use run::run;

@@ -38,7 +38,9 @@ impl Scene {
     pub fn find(spec: &JobSpec, placement: Placement) -> Result<Self, RunError> {
         let volume = platform::check_volume(&placement, spec, &Mounts::of_process()?)?;
         let device = DevicePlan::choose(spec)?;
-        let memory = MemoryPlan::make(spec, room(spec, &volume))?;
+        // Buckets are mounted by a program beside us, whose buffers count as ours.
+        let volume_in_memory = volume.filesystem.starts_with("fuse");
+        let memory = MemoryPlan::make(spec, Room::here(&spec.plugin, volume_in_memory))?;
         let covers = match spec.input_digest {
             InputDigest::Names => Covers::Names,
             InputDigest::Contents => Covers::Contents,
@@ -129,15 +131,6 @@ impl Scene {
     pub fn scratch(spec: &JobSpec) -> PathBuf {
         spec.scratch.clone().unwrap_or_else(std::env::temp_dir)
     }
-}
-
-fn room(spec: &JobSpec, volume: &VolumePlace) -> Room {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    // Buckets are mounted by a program beside us, whose buffers count as ours.
-    let volume_in_memory = volume.filesystem.starts_with("fuse");
-    // Whatever else is wrong with the file is said when it is loaded.
-    let device = crate::plugin::read(&spec.plugin).is_ok_and(|bytes| crate::plugin::imports_device(&bytes));
-    Room { allowed: platform::memory_allowed(), volume_in_memory, device, cores }
 }
 
 /// What the command asks for.

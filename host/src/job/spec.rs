@@ -8,6 +8,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use serde::{Deserialize, Serialize};
 pub struct JobSpec {
     /// The component file.
     pub plugin: PathBuf,
+    /// The job's file, if there is one: it may name another plugin while the job runs.
+    pub job_file: Option<JobFile>,
     /// The job's name; the platform's or the plugin's file stem where none is given.
     pub name: Option<JobName>,
     /// Files checkpoints under this name instead of the job's.
@@ -89,6 +92,7 @@ impl JobSpec {
     pub fn new(plugin: impl Into<PathBuf>) -> Self {
         Self {
             plugin: plugin.into(),
+            job_file: None,
             name: None,
             run_id: None,
             config: "{}".to_owned(),
@@ -172,6 +176,41 @@ impl FromStr for DeviceChoice {
                 .map(|number| Self::Cuda(Some(number)))
                 .ok_or("it is none of auto, cpu, cuda and cuda:NUMBER"),
         }
+    }
+}
+
+/// A job's file, to be read again while the job runs. How that is done is the affair of whoever read it first.
+#[derive(Clone)]
+pub struct JobFile(Arc<Reread>);
+
+type Reread = dyn Fn() -> Result<Named, String> + Send + Sync;
+
+/// What a job's file says by now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The component file.
+    pub plugin: PathBuf,
+    /// The only component that may be run, by its digest.
+    pub plugin_digest: Option<String>,
+    /// The other options that it changed, which a running attempt cannot take.
+    pub not_taken: Vec<String>,
+}
+
+impl JobFile {
+    /// A file that `reread` reads; an error is a text for people.
+    pub fn new(reread: impl Fn() -> Result<Named, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(reread))
+    }
+
+    /// Reads it.
+    pub fn read(&self) -> Result<Named, String> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for JobFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JobFile")
     }
 }
 

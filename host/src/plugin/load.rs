@@ -144,6 +144,8 @@ pub(super) fn plugin(
     let pre = instance
         .and_then(PluginPre::new)
         .map_err(|error| PluginError::World { path: path.to_owned(), problems: vec![world::type_mismatch(&error)] })?;
+    // Else the first guest would make the images of its memories, and a job that changes its plugin would wait for that.
+    component.initialize_copy_on_write_image().map_err(|error| PluginError::Engine { cause: format!("{error:#}") })?;
     let interrupter = Interrupter::new(&runtime.engine);
     let (path, bytes) = (path.to_owned(), bytes.to_owned());
     Ok(Plugin(Arc::new(Inner { path, bytes, digest, facts, from_cache, uses_device, pre, interrupter })))

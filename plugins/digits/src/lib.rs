@@ -21,20 +21,20 @@ use rand_pcg::Pcg32;
 use safetensors::Dtype;
 use safetensors::tensor::{TensorView, serialize};
 use serde::{Deserialize, Serialize};
-use steadfast_guest::{Error, Job, Outcome, Plugin, Result, input, metric, output, plugin};
+use steadfast_guest::{Error, Job, Outcome, Plugin, Result, input, metric, output};
 
 use data::Data;
 use network::{Network, Workbench};
-use schedule::Schedule;
+pub use schedule::Schedule;
 
 const INPUT: &str = "digits.csv.gz";
 const METRICS: &str = "metrics.csv";
 const MODEL: &str = "model.safetensors";
 
 /// How long, and how, to train.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Config {
+pub struct Config {
     epochs: u32,
     batch_size: usize,
     learning_rate: f32,
@@ -49,6 +49,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The same with another schedule.
+    #[must_use]
+    pub fn with_schedule(self, schedule: Schedule) -> Self {
+        Self { schedule, ..self }
+    }
+
     fn checked(self) -> Result<Self> {
         let sane = [
             ("epochs", self.epochs >= 1, "at least 1"),
@@ -65,7 +71,7 @@ impl Config {
 
 /// A network in training.
 #[derive(Serialize, Deserialize)]
-struct Digits {
+pub struct Digits {
     config: Config,
     network: Network,
     /// Draws the first weights and every epoch's order, and nothing else.
@@ -109,19 +115,12 @@ impl Plugin for Digits {
     }
 
     fn resumed(&mut self, _job: &Job, config: Config) -> Result<()> {
-        // A changed configuration reaches the plugin only if the user accepted the change.
-        let config = config.checked()?;
-        if config.hidden_units as u32 != self.network.hidden_units() {
-            return Err(Error::invalid(
-                "configuration, at `hidden_units`: the network that is being trained has another size",
-            ));
-        }
-        self.config = config;
         self.data = Data::read(&input(INPUT))?;
         if self.data.training.len() != self.order.len() {
             return Err(Error::invalid(format!("`{INPUT}` has another number of rows than when this job began")));
         }
-        self.set_up()
+        // A changed configuration reaches the plugin only if the user accepted the change.
+        self.configure(config)
     }
 
     fn step(&mut self) -> Result<Outcome> {
@@ -159,6 +158,18 @@ impl Digits {
     fn learning_rate(&self) -> f32 {
         let (done, total) = self.progress();
         self.config.schedule.rate(self.config.learning_rate, self.epoch, done as f64 / total as f64)
+    }
+
+    /// Goes on under this configuration.
+    pub fn configure(&mut self, config: Config) -> Result<()> {
+        let config = config.checked()?;
+        if config.hidden_units as u32 != self.network.hidden_units() {
+            return Err(Error::invalid(
+                "configuration, at `hidden_units`: the network that is being trained has another size",
+            ));
+        }
+        self.config = config;
+        self.set_up()
     }
 
     /// Brings kernels and data to the device.
@@ -202,4 +213,6 @@ fn shuffle(order: &mut [u32], generator: &mut Pcg32) {
     }
 }
 
-plugin!(Digits);
+// A component is one plugin: whoever makes another of this source does so without this line.
+#[cfg(not(feature = "no-export"))]
+steadfast_guest::plugin!(Digits);

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use steadfast_guest::Result;
 use steadfast_guest::device::{Buffer, Gemm, Module, View};
 
-use crate::data::{CLASSES, PIXELS, Sample};
+use super::data::{CLASSES, PIXELS, Sample};
 
 const KERNELS: &str = include_str!("../kernels/digits.ptx");
 const BLOCK: u32 = 128;

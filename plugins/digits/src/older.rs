@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use steadfast_guest::{Error, Result, decode};
 
-use crate::network;
-use crate::schedule::Schedule;
+use super::network;
+use super::schedule::Schedule;
 
 #[derive(Deserialize)]
 struct Config1 {
@@ -79,7 +79,7 @@ struct Digits<C> {
 }
 
 /// Today's state from one of those versions: the network moves to the device.
-pub(crate) fn migrate(version: u32, bytes: &[u8]) -> Result<crate::Digits> {
+pub(crate) fn migrate(version: u32, bytes: &[u8]) -> Result<super::Digits> {
     match version {
         1 => moved::<Config1>(bytes),
         2 => moved::<Config2>(bytes),
@@ -87,13 +87,13 @@ pub(crate) fn migrate(version: u32, bytes: &[u8]) -> Result<crate::Digits> {
     }
 }
 
-fn moved<C: DeserializeOwned + Into<Config2>>(bytes: &[u8]) -> Result<crate::Digits> {
+fn moved<C: DeserializeOwned + Into<Config2>>(bytes: &[u8]) -> Result<super::Digits> {
     let old = decode::<Digits<C>>(bytes)?;
     let Config2 { epochs, batch_size, learning_rate, hidden_units, schedule } = old.config.into();
     let (weights, Adam { updates, mean, square }) = (old.network.flat(), old.optimizer);
     let network = network::Network::of(hidden_units as u32, updates, [&weights, &mean.flat(), &square.flat()])?;
-    Ok(crate::Digits {
-        config: crate::Config { epochs, batch_size, learning_rate, hidden_units, schedule },
+    Ok(super::Digits {
+        config: super::Config { epochs, batch_size, learning_rate, hidden_units, schedule },
         network,
         generator: old.generator,
         epoch: old.epoch,

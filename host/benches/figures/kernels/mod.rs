@@ -78,9 +78,7 @@ fn measured() -> [Measured; 6] {
             grid: ALONG(ROWS),
             block: ALONG(128),
             shared_bytes: 16,
-            arguments: |[a, b, ..]| {
-                vec![Buffer(b, 0), Buffer(a, 0), Int32(ROWS as i32), Int32(COLUMNS as i32)]
-            },
+            arguments: |[a, b, ..]| vec![Buffer(b, 0), Buffer(a, 0), Int32(ROWS as i32), Int32(COLUMNS as i32)],
             times: 1,
             target: Some(18.0),
         },
@@ -217,12 +215,17 @@ fn product() -> Result<Row> {
         })
     };
     let mut own = crate::bare_unsafe::Product::new(MATRIX as usize);
-    let rounds = in_turn(&mut (&mut context, &mut own), ROUNDS, |(context, _)| subject(context), |(_, own)| {
-        seconds(|| {
-            own.multiply();
-            Ok(())
-        })
-    })?;
+    let rounds = in_turn(
+        &mut (&mut context, &mut own),
+        ROUNDS,
+        |(context, _)| subject(context),
+        |(_, own)| {
+            seconds(|| {
+                own.multiply();
+                Ok(())
+            })
+        },
+    )?;
     Ok(rounds.row("a product of 1024 × 1024 matrices : the crate", 1.0, Some(1.05)))
 }
 

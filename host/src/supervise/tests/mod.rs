@@ -44,6 +44,7 @@ fn program(folder: &Path) -> PathBuf {
 fn spec(folder: &TempDir, bugs: &[&str]) -> RehearsalSpec {
     let job = JobSpec {
         plugin: "numbers.wasm".into(),
+        job_file: None,
         name: None,
         run_id: None,
         config: "{}".into(),

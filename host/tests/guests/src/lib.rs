@@ -18,9 +18,13 @@
 //! | `swap_good_a` `swap_good_b` `swap_good_c` | releases that go on from one another's state: see [`swapping`] |
 //! | `swap_traps_in_restore` `swap_refuses` `swap_hungry` | releases that say that they would, and don't |
 //! | `swap_traps_in_step` `swap_endless` `swap_scribbles` `swap_snapshot_fails` | releases that do, and fail soon after |
+//! | `training_good_a` … | releases of `digits`, good and bad: see [`training`] |
 //! | `wants_more` `command` | components that are no plugins |
 
 pub mod swapping;
+// The source that it includes has its tests where it stands.
+#[cfg(not(test))]
+pub mod training;
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,4 +1,8 @@
-//! Another plugin in the place of the one that runs.
+//! Another plugin in the place of the one that runs. In `naming` it is the job's file that names it; in `saves` the volume fails.
+
+mod naming;
+mod saves;
+mod tasks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +23,10 @@ fn variant(name: &str, mark: u8) -> Vec<u8> {
 /// A job whose plugin file may be changed.
 struct Job {
     place: Place,
+    /// The component.
     file: PathBuf,
+    /// What is run: the component, or a job's file that names it.
+    target: PathBuf,
     config: &'static str,
 }
 
@@ -32,11 +39,11 @@ impl Job {
         let place = Place::new();
         let file = place.path().join("stochastic.wasm");
         fs::write(&file, first).unwrap();
-        Self { place, file, config }
+        Self { place, target: file.clone(), file, config }
     }
 
     fn run(&self, options: &str) -> Run {
-        let run = self.place.command(&["run"]).arg(&self.file).arg("--volume").arg(self.place.volume());
+        let run = self.place.command(&["run"]).arg(&self.target).arg("--volume").arg(self.place.volume());
         run.arg("--scratch").arg(self.place.path().join("scratch")).config(self.config).args(options)
     }
 
