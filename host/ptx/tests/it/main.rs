@@ -21,4 +21,3 @@ mod oracle;
 mod random;
 mod references;
 mod rig;
-mod speed;

@@ -51,6 +51,11 @@ impl Code {
         if let Some(local) = self.free.get_mut(&ty).and_then(Vec::pop) {
             return local;
         }
+        self.fresh(ty)
+    }
+
+    /// A local that nothing else uses: it is 0 until it is written.
+    pub fn fresh(&mut self, ty: ValType) -> u32 {
         self.locals.push(ty);
         self.parameters + self.locals.len() as u32 - 1
     }
