@@ -23,9 +23,9 @@ const ATTEMPTS: usize = 2000;
 
 const INPUT: u64 = BUFFERS;
 const INPUT_BYTES: usize = 8192;
-const ACCUMULATED: u64 = BUFFERS + 0x1_0000;
-const OWNED: u64 = BUFFERS + 0x2_0000;
-const RESULT: u64 = BUFFERS + 0x8_0000;
+const ACCUMULATED: u64 = INPUT + INPUT_BYTES as u64;
+const OWNED: u64 = BUFFERS + 0x4000;
+const RESULT: u64 = OWNED + OWN * THREADS * BLOCKS;
 /// The most blocks of a launch.
 const BLOCKS: u64 = 3;
 
@@ -42,7 +42,7 @@ fn launch(seed: u64, kernel: &Kernel) -> (Run, Start) {
         parameters.extend((random.operand(Type::B32) as u32).to_le_bytes());
     }
     let run = Run { grid: [random.between(1, BLOCKS) as u32, 1, 1], block: [x, y, 1], dynamic_shared: 0, parameters };
-    let mut start = Start::of(kernel);
+    let mut start = Start::of(kernel, RESULT + RESULTS * THREADS * BLOCKS);
     for at in (0..INPUT_BYTES).step_by(4) {
         let ty = if random.chance(50) { Type::B32 } else { Type::F32 };
         let value = random.operand(ty) as u32;
@@ -64,7 +64,9 @@ fn difference(program: &Program, seed: u64) -> Option<String> {
         Ok(memory) => memory,
         Err(trap) => return Some(format!("the oracle ends early: {trap:?}")),
     };
-    let got = match kernel.translation(&run, &start) {
+    // Blocks know nothing of one another here, so any division of them among instances will do.
+    let instances = if kernel.translation.sequential { 1 } else { 1 + seed % 3 };
+    let got = match kernel.split(&run, &start, instances) {
         Ok(memory) => memory,
         Err(error) => return Some(format!("the translation ends early: {error}")),
     };
