@@ -21,3 +21,4 @@ mod oracle;
 mod random;
 mod references;
 mod rig;
+mod speed;

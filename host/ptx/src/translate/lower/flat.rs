@@ -30,7 +30,7 @@ impl Exits for FlatExits {
 }
 
 /// Adds `run`.
-pub fn add(functions: &mut Functions, parts: &Parts<'_>) {
+pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
     let body = &parts.program.body;
     let graph = Graph::of(body);
     let plan = Plan::new(body, &graph, parts.uniform, &[], &[]);
@@ -40,7 +40,7 @@ pub fn add(functions: &mut Functions, parts: &Parts<'_>) {
     let sizes = [0; 2].map(|_| code.local(ValType::I32));
     let linear = code.local(ValType::I32);
     let axes = [0; 3].map(|_| code.local(ValType::I32));
-    let mut unit = Unit::new(body, plan, code, parts.first_routine, parts.indirect_types);
+    let mut unit = Unit::new(body, plan, code, parts);
     unit.thread.linear = linear;
     unit.thread.axes = Some(axes);
     unit.thread.call_area = Area { local: None, offset: parts.layout.calls };

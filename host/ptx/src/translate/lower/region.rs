@@ -104,7 +104,7 @@ struct RegionExits<'a> {
 }
 
 /// Adds the function of each region.
-pub fn add(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames) {
+pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, frames: &'a Frames) {
     for region in &parts.regions.regions {
         add_one(functions, parts, frames, region);
     }
@@ -158,7 +158,7 @@ fn saved(body: &Function, frames: &Frames, regions: &Regions, region: &Region, k
     saved
 }
 
-fn add_one(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames, region: &Region) {
+fn add_one<'a>(functions: &mut Functions, parts: &'a Parts<'a>, frames: &'a Frames, region: &'a Region) {
     let body = &parts.program.body;
     let (loaded, kept) = loads(body, frames, parts.regions, region);
     let saved = saved(body, frames, parts.regions, region, &kept);
@@ -178,7 +178,7 @@ fn add_one(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames, region
         meeting: local(),
         waiting: local(),
     };
-    let mut unit = Unit::new(body, plan, code, parts.first_routine, parts.indirect_types);
+    let mut unit = Unit::new(body, plan, code, parts);
     unit.thread.linear = linear;
     unit.thread.packed = Some(packed);
     unit.thread.frame = Some(locals.frame);

@@ -10,7 +10,7 @@
 
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
-use super::module::{Functions, Parts, REGIONS, YIELDED, block_index, prologue, trap};
+use super::module::{Functions, Parts, YIELDED, block_index, prologue, trap};
 use super::region::at;
 use super::unit::{Code, PRIVATE};
 use crate::kernel::{Launch, trap as reason};
@@ -65,10 +65,14 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     each_frame(&mut sink, parts, index, frame, threads, |sink| {
         sink.local_get(frame).i32_const(0).i32_store(at(frame::RESUME));
     });
-    sink.i32_const(parts.layout.barriers as i32)
-        .i32_const(0)
-        .i32_const((frame::BARRIERS * frame::BARRIER_BYTES) as i32);
-    sink.memory_fill(PRIVATE);
+    clear(
+        &mut sink,
+        index,
+        |sink| {
+            sink.i32_const(parts.layout.barriers as i32);
+        },
+        frame::BARRIERS * frame::BARRIER_BYTES,
+    );
     start_warps(&mut sink, parts, index, warps, threads);
     // Rounds, until all have ended.
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
@@ -124,6 +128,14 @@ fn each_frame(
     sink.end();
 }
 
+/// Writes zeros to so many bytes, 8 at a time, from the last to the first. (`memory.fill` is an instruction that the device's engine does without.)
+fn clear(sink: &mut InstructionSink<'_>, left: u32, start: impl Fn(&mut InstructionSink<'_>), bytes: u32) {
+    sink.i32_const(bytes as i32).local_set(left).loop_(BlockType::Empty);
+    start(sink);
+    sink.local_get(left).i32_const(8).i32_sub().local_tee(left).i32_add().i64_const(0).i64_store(at_8(0));
+    sink.local_get(left).br_if(0).end();
+}
+
 /// All threads are ready; lanes that the last warp lacks have ended.
 fn start_warps(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, index: u32, warps: u32, threads: u32) {
     let record = |offset: u32| at(parts.layout.warps + offset);
@@ -175,7 +187,7 @@ fn warp(functions: &mut Functions, parts: &Parts<'_>) {
     sink.local_get(warp).i32_const(5).i32_shl().local_get(pass);
     sink.local_get(warp).i32_const(5).i32_shl().local_get(pass).i32_ctz().i32_add();
     sink.i32_const(parts.frame_bytes as i32).i32_mul().i32_load(at(parts.layout.frames + frame::RESUME));
-    sink.call_indirect(REGIONS, region).i32_const(-1).i32_xor().i32_and().local_tee(pass).br_if(0).end();
+    sink.call_indirect(0, region).i32_const(-1).i32_xor().i32_and().local_tee(pass).br_if(0).end();
     sink.end();
     sink.local_get(record).i32_load(of_warp(frame::MEETING)).if_(BlockType::Empty);
     sink.local_get(warp).call(MEET).drop().end();
@@ -273,8 +285,14 @@ fn release(functions: &mut Functions, parts: &Parts<'_>) {
     sink.end();
     next(&mut sink, index, warps);
     sink.end();
-    sink.local_get(record).i32_const(parts.layout.barriers as i32).i32_add().i32_const(0);
-    sink.i32_const(frame::BARRIER_BYTES as i32).memory_fill(PRIVATE);
+    clear(
+        &mut sink,
+        index,
+        |sink| {
+            sink.local_get(record).i32_const(parts.layout.barriers as i32).i32_add();
+        },
+        frame::BARRIER_BYTES,
+    );
     sink.local_get(released);
     functions.add(&[ValType::I32; 2], &[ValType::I32], code);
 }
