@@ -117,6 +117,10 @@
 //!   with them, decide nothing by them.
 //! - No environment, no arguments, no network, no threads.
 //!
+//! # The device
+//!
+//! [`device`] has buffers, kernels and products of matrices, on a GPU or on the CPU. A [`device::Buffer`] in the struct comes back with it.
+//!
 //! # Without a host
 //!
 //! Everything here compiles natively too, where [`testing`] runs a plugin in `cargo test` and resumes it before every step.
@@ -125,6 +129,7 @@ mod answer;
 #[doc(hidden)]
 pub mod bindings;
 mod config;
+pub mod device;
 #[doc(hidden)]
 pub mod export;
 mod state;

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Error, Result};
+use crate::{Error, Result, device};
 
 /// The section that `snapshot` and `restore` use when a plugin doesn't write its own.
 pub const STATE_SECTION: &str = "state";
@@ -60,8 +60,10 @@ impl<'a> Writer<'a> {
         // A value may be encoded in no bytes at all, a unit struct for one; its section exists all the same.
         self.write(section, &[]);
         let mut pieces = BufWriter::with_capacity(WRITE_PIECE, self.section(section));
-        postcard::to_io(value, &mut pieces)
-            .map_err(|error| Error::invalid(format!("the state cannot be encoded in section `{section}`: {error}")))?;
+        postcard::to_io(value, &mut pieces).map_err(|error| {
+            let why = device::take_from_state().map_or_else(|| error.to_string(), |error| error.to_string());
+            Error::invalid(format!("the state cannot be encoded in section `{section}`: {why}"))
+        })?;
         Ok(pieces.flush()?)
     }
 
@@ -159,6 +161,8 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Ok(value),
         Ok((_, rest)) => Err(mismatch(format!("{} of {} bytes are left over", rest.len(), bytes.len()))),
-        Err(error) => Err(mismatch(error.to_string())),
+        Err(error) => {
+            Err(device::take_from_state().map_or_else(|| mismatch(error.to_string()), device::while_decoding))
+        }
     }
 }

@@ -4,13 +4,14 @@
 //!
 //! ```text
 //!  command line ──► JobSpec ──► job loop ──┬─► plugin      start · step · snapshot · restore   (wasmtime)
-//!  platform env ──►                        ├─► checkpoint  save · latest · verify · prune      (zstd, one volume)
+//!  platform env ──►                        ├─► device      buffers · kernels · gemm            (the CPU)
+//!                                          ├─► checkpoint  save · latest · verify · prune      (zstd, one volume)
 //!  signals ───────► stop request ─────────►└─► report      log · progress · metrics
 //!                                               └──────────► exit code
 //! ```
 //!
-//! Data flows one way. [`job`], and [`trial`], which only reads, are the modules that know plugin and checkpoint; those never import
-//! one another. Start reading at `job/run.rs`.
+//! Data flows one way. [`job`], and [`trial`], which only reads, are the modules that know plugin, device and checkpoint; those never import
+//! one another, but that the imports of a guest stand on the device's [`Context`](device::Context). Start reading at `job/run.rs`.
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -20,6 +21,7 @@
 //! | [`checkpoint`] | the file format, the volume, which checkpoint counts, outputs across attempts |
 //! | [`compiled`] | machine code kept between attempts, outside the volume |
 //! | [`device`] | buffers, kernels and library operations, behind one trait |
+//! | [`doctor`] | what a machine has of what jobs need |
 //! | [`platform`] | who am I (job, task, attempt), how will I be stopped, does the volume last |
 //! | [`report`] | log lines, progress, the opening block |
 //! | [`supervise`] | rehearsals: attempts as child processes, preempted on purpose |
@@ -35,8 +37,9 @@
 //!    checkpoint of step 0 holds no work, and counts as nothing), and deciding writes nothing but the claim.
 //! 4. The step counter means the next step to run. It is in the same record as the state it counts.
 //! 5. Exit code 0 means: the guest said done, and its outputs are assembled on the volume. A partial result never exits 0.
-//! 6. The guest sees no host path, clock or network that it was not given.
-//! 7. A guest trap, an endless step, a malformed component or file is an error message and an exit code, never a host panic.
+//! 6. The guest sees no host path, clock or network that it was not given; device addresses don't survive a resume, so nothing may depend on
+//!    them.
+//! 7. A guest trap, an endless step, a hostile kernel, a malformed component or file is an error message and an exit code, never a host panic.
 //!    No `unwrap` on anything that came from outside.
 //! 8. Errors in secondary work (metrics, progress, pruning) are warnings. Errors in checkpointing are loud, counted and,
 //!    past a limit, fatal.
@@ -46,12 +49,13 @@
 //! # Deliberately absent
 //!
 //! A pointer to the latest checkpoint (there is none to miss), a daemon, a log to replay, a clock in any decision about which
-//! checkpoint counts, and, so far, the device: kernels and buffers come with a later version.
+//! checkpoint counts, and, so far, a device that is a GPU.
 
 pub mod checkpoint;
 pub mod cli;
 pub mod compiled;
 pub mod device;
+pub mod doctor;
 pub mod job;
 pub mod platform;
 pub mod plugin;

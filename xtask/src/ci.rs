@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::tally::Tally;
-use crate::{documents, fuzz, host, kernels, packages, plugins, step};
+use crate::{documents, fuzz, host, kernels, packages, plugins, rack, step};
 
 /// Runs every check, and prints the sum of the tests as the last line.
 pub(crate) fn run() -> Result<()> {
@@ -33,6 +33,7 @@ pub(crate) fn run() -> Result<()> {
     let mut tally = Tally { skipped: skipped.len() as u64, ..Tally::default() };
     let outcome = tests(selections, &sabotaged, &mut tally)
         .and_then(|()| options())
+        .and_then(|()| rack::a_few_swaps())
         .and_then(|()| fuzzing(selections, &mut tally));
     for reason in skipped {
         println!("SKIPPED {reason}");

@@ -76,7 +76,7 @@ enum Command {
     },
     /// What Steadfast costs, as ratios to a baseline measured in the same run; about a minute once built
     Bench {
-        /// Which figures: step, digits, save, freeze, start; all of them if none is named
+        /// Which figures: step, digits, save, freeze, swap, start, kernels; all of them if none is named
         figures: Vec<String>,
     },
 }

@@ -57,7 +57,16 @@ pub fn job() -> JobInfo {
 /// What they get: room enough, and nobody who listens.
 pub fn settings(output: PathBuf) -> GuestSettings {
     let room = 1 << 30;
-    GuestSettings { input: None, output, memory_limit: room, state_limit: room, seed: 1, events: Arc::new(Deaf) }
+    GuestSettings {
+        input: None,
+        output,
+        memory_limit: room,
+        state_limit: room,
+        device: None,
+        device_memory: 0,
+        seed: 1,
+        events: Arc::new(Deaf),
+    }
 }
 
 /// Listens to nothing.

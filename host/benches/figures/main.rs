@@ -6,24 +6,28 @@
 //! machine   the facts without which a figure means nothing
 //! places    folders and programs
 //! bare      the same component called with nothing but wasmtime (`bare_unsafe`: deserialized)
-//! step · digits · save · freeze · start     a figure each, with its baseline beside it
+//! grown     a component under another digest, or larger than it is
+//! step · digits · save · freeze · swap · start · kernels     figures, each with its baseline beside it
 //! ```
 //!
 //! Run by `cargo xtask bench`, which builds what is measured; names after `--` choose figures. Nothing fails because it is
 //! slow: a machine that others use would fail it at random. A target is printed beside its figure, with whether it was met.
 //!
-//! Not measured here: a bucket mount, a network filesystem, or anything with a device.
+//! Not measured here: a bucket mount, a network filesystem, or a GPU.
 
 mod bare;
 mod bare_unsafe;
 mod digits;
 mod freeze;
+mod grown;
+mod kernels;
 mod machine;
 mod measure;
 mod places;
 mod save;
 mod start;
 mod step;
+mod swap;
 
 use std::process::ExitCode;
 
@@ -32,12 +36,14 @@ use measure::Row;
 type Figures = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Figures by the name that chooses them, in the order of the table.
-const FIGURES: [(&str, Figures); 5] = [
+const FIGURES: [(&str, Figures); 7] = [
     ("step", step::figures),
     ("digits", digits::figures),
     ("save", save::figures),
     ("freeze", freeze::figures),
+    ("swap", swap::figures),
     ("start", start::figures),
+    ("kernels", kernels::figures),
 ];
 
 fn main() -> ExitCode {

@@ -58,11 +58,18 @@ pub fn filesystem() -> String {
     nearest.map_or_else(|| "unknown".to_owned(), |(_, kind)| kind.to_owned())
 }
 
-/// `steadfast run` in a folder of its own, with nothing in its environment that says otherwise.
+/// `steadfast run` in a folder of its own, which logs for people.
 pub fn host_run(plugin: &Path, config: &str, folder: &Path, cache: &Path) -> Command {
+    let mut command = host_command(plugin, config, folder, cache);
+    command.args(["--log", "human"]);
+    command
+}
+
+/// `steadfast run` in a folder of its own, with nothing in its environment that says otherwise.
+pub fn host_command(plugin: &Path, config: &str, folder: &Path, cache: &Path) -> Command {
     let mut command = Command::new(HOST);
     command.env_clear().env("STEADFAST_CACHE", cache);
-    command.arg("run").arg(plugin).args(["--config", config, "--log", "human"]);
+    command.arg("run").arg(plugin).args(["--config", config]);
     command.arg("--volume").arg(folder.join("volume")).arg("--scratch").arg(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command

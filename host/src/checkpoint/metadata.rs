@@ -41,7 +41,7 @@ pub struct Metadata {
     pub seed: u64,
     /// Where the generator behind WASI's random bytes is; the plugin module knows what it means.
     pub random: serde_json::Value,
-    /// What ran the kernels.
+    /// What ran the kernels; `none` for a plugin without any.
     pub device: String,
     /// Milliseconds that all attempts of the lineage spent up to here.
     pub elapsed_ms: u64,

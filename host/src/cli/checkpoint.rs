@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::checkpoint::browse::{self, BrowseError, Listed, Shown};
 use crate::checkpoint::format::FormatError;
+use crate::plugin::short;
 
 use super::failure::Failure;
 use super::print;
@@ -51,28 +52,30 @@ fn list(place: &Where) -> Result<(), Failure> {
     let tasks = browse::tasks(&place.path.0)?;
     let rows = tasks.iter().flat_map(|task| task.checkpoints.iter().map(move |listed| (task, listed)));
     let mut values = Vec::new();
-    let mut table = print::table(&["job", "task", "next step", "attempt", "size", "made", "note"]);
+    let mut table = print::table(&["job", "task", "next step", "attempt", "plugin", "size", "made", "note"]);
     for (task, listed) in rows {
         let shown = browse::show(&listed.path);
-        let (size, made) = match &shown {
-            Ok(shown) => (Some(shown.file_bytes), shown.metadata.made.clone()),
-            Err(_) => (None, String::new()),
-        };
+        let facts = shown.as_ref().ok();
+        let size = facts.map(|shown| shown.file_bytes);
+        let made = facts.map(|shown| shown.metadata.made.as_str()).unwrap_or_default();
+        let plugin = facts.map(|shown| shown.metadata.plugin.digest.as_str());
         let note = note(listed, shown.as_ref().err());
         table.add_row([
             task.job.clone(),
             format!("{} of {}", task.task.index, task.task.count),
             listed.next_step.to_string(),
             listed.tenure.to_string(),
+            plugin.map(short).unwrap_or_default().to_owned(),
             size.map(print::size).unwrap_or_default(),
-            in_seconds(&made),
+            in_seconds(made),
             note.clone(),
         ]);
         values.push(json!({
             "job": task.job, "task_index": task.task.index, "task_count": task.task.count, "name": listed.name,
-            "path": listed.path, "tenure": listed.tenure, "next_step": listed.next_step, "bytes": size, "made": made,
+            "path": listed.path, "tenure": listed.tenure, "next_step": listed.next_step, "plugin": plugin,
+            "bytes": size, "made": made,
             "older_lineage": listed.older_lineage, "set_aside": listed.set_aside,
-            "error": shown.err().map(|error| error.to_string()),
+            "error": shown.as_ref().err().map(ToString::to_string),
         }));
     }
     if place.json { print::json(&values.into()) } else { print::text(&format!("{table}\n")) }

@@ -2,13 +2,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `run`, `rehearse`, `checkpoint`, `output`, `plugin` | the commands |
+//! | `run`, `rehearse`, `checkpoint`, `output`, `plugin`, `doctor` | the commands |
 //! | `options`, `values` | the options of a run and how their values are read |
 //! | `job_file`, `config`, `text` | the files that they can stand in |
 //! | `failure`, `print` | how a command fails; data on standard output |
 
 mod checkpoint;
 mod config;
+mod doctor;
 mod failure;
 // Private readers, for the fuzz targets: nothing that a user of this crate could rely on.
 #[cfg(any(fuzzing, clippy))]
@@ -65,6 +66,7 @@ enum Command {
     Checkpoint(checkpoint::CheckpointCommand),
     Output(output::OutputCommand),
     Plugin(plugin::PluginCommand),
+    Doctor(doctor::DoctorCommand),
 }
 
 /// Parses the arguments of a process, its own name first, and does what they say. Answers the exit code.
@@ -84,6 +86,7 @@ pub fn execute(arguments: Vec<OsString>) -> Result<u8, Failure> {
         Command::Checkpoint(command) => checkpoint::execute(command),
         Command::Output(command) => output::execute(command),
         Command::Plugin(command) => plugin::execute(command),
+        Command::Doctor(command) => doctor::execute(&command),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The options of a run: one struct, read from the command line and from a job's file alike.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use crate::job::spec::{Changeable, Every, IfDone, InputDigest, JobName, LogFormat, PluginFrom};
+use crate::job::spec::{Changeable, DeviceChoice, Every, IfDone, InputDigest, JobName, LogFormat, PluginFrom};
 
 use super::config::ConfigSource;
 use super::failure::Failure;
@@ -32,7 +33,8 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "FROM", help_heading = "Plugin")]
     pub(super) plugin_from: Option<PluginFrom>,
 
-    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them
+    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them. In a job's file
+    /// it may change while the job runs: SIGHUP has that read again
     #[arg(long, value_name = "DIGEST", help_heading = "Plugin")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) plugin_digest: Option<Digest>,
@@ -124,7 +126,23 @@ pub(super) struct RunOptions {
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) memory_limit: Option<Size>,
 
-    /// The most that the plugin's state may take in a checkpoint; memory is set aside for a copy of it [default: as --memory-limit]
+    /// What runs the plugin's kernels: auto, cpu, cuda or cuda:NUMBER. What is named is never replaced by another [default: auto]
+    #[arg(long, value_name = "DEVICE", help_heading = "Device")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) device: Option<DeviceChoice>,
+
+    /// The most that the buffers of the device may take together [default: what fits beside the rest, 16GiB at most]
+    #[arg(long, value_name = "SIZE", help_heading = "Device")]
+    #[serde(deserialize_with = "as_on_command_line")]
+    pub(super) device_memory: Option<Size>,
+
+    /// Threads that run kernels on the CPU; results don't depend on it [default: one a core]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one, help_heading = "Device")]
+    #[serde(deserialize_with = "from_one")]
+    pub(super) device_threads: Option<NonZeroU32>,
+
+    /// The most that the plugin's state, persistent buffers included, may take in a checkpoint; memory is set aside for a copy of
+    /// it [default: as --memory-limit, and where the plugin uses a device as much again as --device-memory]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) state_limit: Option<Size>,
@@ -188,6 +206,9 @@ impl RunOptions {
             volume_is_ephemeral: self.volume_is_ephemeral || file.volume_is_ephemeral,
             grace: self.grace.or(file.grace),
             memory_limit: self.memory_limit.or(file.memory_limit),
+            device: self.device.or(file.device),
+            device_memory: self.device_memory.or(file.device_memory),
+            device_threads: self.device_threads.or(file.device_threads),
             state_limit: self.state_limit.or(file.state_limit),
             step_timeout: self.step_timeout.or(file.step_timeout),
             attempt_deadline: self.attempt_deadline.or(file.attempt_deadline),
@@ -208,6 +229,19 @@ impl RunOptions {
             self.config = Some(ConfigSource::Value(config.load(base)?));
         }
         Ok(self)
+    }
+
+    /// The names of the options that differ, but for the plugin's digest.
+    pub(super) fn differing(&self, other: &Self) -> Vec<String> {
+        let [these, those] = [self, other].map(Self::as_arguments);
+        let in_one = these.iter().filter(|word| !those.contains(word));
+        let in_other = those.iter().filter(|word| !these.contains(word));
+        let name = |word: &OsString| {
+            let word = word.to_string_lossy();
+            word.trim_start_matches("--").split('=').next().unwrap_or_default().to_owned()
+        };
+        let names: BTreeSet<String> = in_one.chain(in_other).map(name).collect();
+        names.into_iter().filter(|name| name != "plugin-digest").collect()
     }
 
     /// The options as they stand on a command line; what `based_at` loaded stands there as JSON.
@@ -246,6 +280,9 @@ impl RunOptions {
             ("--if-done", word(self.if_done.as_ref())),
             ("--grace", text(self.grace.map(|time| time.to_string().replace(' ', "")).as_ref())),
             ("--memory-limit", text(self.memory_limit.as_ref())),
+            ("--device", text(self.device.as_ref())),
+            ("--device-memory", text(self.device_memory.as_ref())),
+            ("--device-threads", text(self.device_threads.as_ref())),
             ("--state-limit", text(self.state_limit.as_ref())),
             ("--step-timeout", text(self.step_timeout.map(|time| time.to_string().replace(' ', "")).as_ref())),
             ("--attempt-deadline", text(self.attempt_deadline.map(|time| time.to_string().replace(' ', "")).as_ref())),

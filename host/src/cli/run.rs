@@ -1,13 +1,13 @@
 //! `steadfast run`: from the command line and a job's file to a validated specification.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::checkpoint::volume::may_pass;
 use crate::job::ExitCode;
-use crate::job::spec::{JobSpec, LogFormat};
+use crate::job::spec::{JobFile, JobSpec, LogFormat, Named};
 use crate::platform::{Engine, Environment, StopRequests, process_environment};
 
 use super::failure::Failure;
@@ -63,13 +63,26 @@ impl RunCommand {
                 .transpose()
                 .map_err(|reason| Failure::usage(format!("the variable STEADFAST_VOLUME is no path: {reason}")))?;
         }
-        if is_job_file(&target.0) {
-            options = options.or(super::job_file::read(&target.0)?);
-        } else {
+        if !is_job_file(&target.0) {
             options.plugin = Some(target.clone());
+            return specification(options, target);
         }
-        specification(options, target)
+        let taken = options.clone().or(super::job_file::read(&target.0)?);
+        let job_file = Some(job_file(target.0.clone(), options, taken.clone()));
+        Ok(JobSpec { job_file, ..specification(taken, target)? })
     }
+}
+
+/// The job's file, to be read again under the same command line: what it names by now, and what else has changed in it.
+fn job_file(path: PathBuf, given: RunOptions, taken: RunOptions) -> JobFile {
+    JobFile::new(move || {
+        let now = given.clone().or(super::job_file::read(&path).map_err(|failure| failure.message)?);
+        Ok(Named {
+            not_taken: now.differing(&taken),
+            plugin: now.plugin.map_or_else(|| path.clone(), |place| place.0),
+            plugin_digest: now.plugin_digest.map(|digest| digest.to_string()),
+        })
+    })
 }
 
 pub(super) fn execute(command: RunCommand, stops: &StopRequests) -> Result<u8, Failure> {
@@ -129,6 +142,9 @@ fn specification(options: RunOptions, target: Place) -> Result<JobSpec, Failure>
     spec.keep = options.keep.unwrap_or(spec.keep);
     spec.grace = options.grace.map(|time| time.0);
     spec.memory_limit = options.memory_limit.map(|size| size.0);
+    spec.device = options.device.unwrap_or_default();
+    spec.device_memory = options.device_memory.map(|size| size.0);
+    spec.device_threads = options.device_threads;
     spec.state_limit = options.state_limit.map(|size| size.0);
     spec.plugin_digest = options.plugin_digest.map(|digest| digest.to_string());
     spec.plugin_from = options.plugin_from;

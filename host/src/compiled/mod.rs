@@ -63,7 +63,7 @@ impl Cache {
         digest: &str,
         open: impl FnOnce(&[u8], OwnCode<'_>) -> Option<T>,
     ) -> Option<T> {
-        if !is_private(&self.folder) {
+        if !may_be_trusted(&self.folder) {
             return None;
         }
         let name = entry_name(engine, digest);
@@ -80,7 +80,7 @@ impl Cache {
 
     fn try_put(&self, engine: &Engine, digest: &str, facts: &[u8], code: &[u8]) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        if !is_private(&self.folder) {
+        if !may_be_trusted(&self.folder) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may write to the cache"));
         }
         let length = (facts.len() as u64).to_le_bytes();
@@ -121,8 +121,8 @@ fn is_stale(modified: SystemTime) -> bool {
     SystemTime::now().duration_since(modified).is_ok_and(|age| age > STALE)
 }
 
-/// Whether nobody but us (and root, who may do anything) can write to the folder.
-fn is_private(folder: &Path) -> bool {
+/// Whether nobody but us (and root, who may do anything) can write to the folder: what others may write to is not used.
+pub(crate) fn may_be_trusted(folder: &Path) -> bool {
     let us = rustix::process::geteuid().as_raw();
     let opened = File::open(folder).and_then(|folder| folder.metadata());
     opened.is_ok_and(|metadata| metadata.is_dir() && is_trusted(metadata.uid(), us, metadata.mode()))

@@ -17,15 +17,13 @@ use super::saver::keep_plugin;
 use super::scene::Scene;
 use super::spec::{Changeable, JobSpec};
 use super::steps::{Finished, Onward, Probation, Running, Unfit, go_back, guest_failed, keep_metrics, patience};
-use super::{RunError, opening};
+use super::{RunError, opening, state};
 use crate::checkpoint::format::FormatError;
 use crate::checkpoint::metadata::{Metadata, Progress};
 use crate::checkpoint::outputs::{self, RebuildError, Scratch, Segments, Tracker};
 use crate::checkpoint::store::{AttemptRecord, Call, Decision, History, LoadError, Loaded, SaveFigures, Session};
 use crate::platform::StopReason;
-use crate::plugin::{
-    CallError, Guest, GuestSettings, Interruption, JobInfo, Plugin, RandomPosition, Snapshot, StateSection,
-};
+use crate::plugin::{CallError, Guest, GuestSettings, Interruption, JobInfo, Plugin, RandomPosition, Snapshot};
 
 /// What an attempt runs from here on: at its start, and again after each change of plugin that is not made in passing.
 pub(super) struct Turn {
@@ -115,7 +113,7 @@ pub(super) fn first_record(
         heartbeat: now,
         fingerprint: fingerprint(plugin, scene, spec),
         plugin: plugin.digest().to_owned(),
-        device: "none".into(),
+        device: scene.device_of(plugin).into(),
         from: None,
         first_step: 0,
         next_step: 0,
@@ -131,6 +129,8 @@ pub(super) fn first_record(
 /// A digest of all that a failure of the guest depends on.
 pub(super) fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> String {
     let input = scene.input.as_ref().map_or("", |input| input.digest.as_str());
+    // A plugin without a device is the same under every one.
+    let device = plugin.uses_device().then(|| (scene.device.name(), scene.memory.device));
     let text = serde_json::json!([
         plugin.digest(),
         spec.config,
@@ -138,7 +138,8 @@ pub(super) fn fingerprint(plugin: &Plugin, scene: &Scene, spec: &JobSpec) -> Str
         spec.seed,
         scene.memory.guest,
         scene.memory.state,
-        spec.step_timeout.map(|limit| limit.as_millis())
+        spec.step_timeout.map(|limit| limit.as_millis()),
+        device
     ]);
     blake3::hash(text.to_string().as_bytes()).to_hex().to_string()
 }
@@ -396,6 +397,8 @@ pub(super) fn settings(context: &Context<'_>, scratch: &Scratch, job: &JobInfo, 
         output: scratch.output(),
         memory_limit: context.scene.memory.guest,
         state_limit: context.scene.memory.state,
+        device: Some(context.scene.device.opener(context.scene.memory.device)),
+        device_memory: context.scene.memory.device,
         seed: job.seed,
         events: Arc::clone(events) as Arc<dyn crate::plugin::GuestEvents>,
     }
@@ -425,9 +428,8 @@ fn restore(
     random: RandomPosition,
 ) -> Result<Started, (Call, CallError)> {
     let Loaded { metadata, sections, .. } = loaded;
-    let state_bytes = sections.iter().map(|section| section.bytes.len() as u64).sum();
-    let sections = sections.into_iter().map(|section| StateSection { name: section.name, bytes: section.bytes });
-    let state = Arc::new(Snapshot { version: metadata.plugin.state_version, sections: sections.collect() });
+    let state = Arc::new(state::from_sections(metadata.plugin.state_version, sections));
+    let state_bytes = state.bytes();
     let restored =
         context.watch.during(Call::Restore, Instant::now(), || guest.restore(job, &context.spec.config, &state));
     restored.map_err(|error| (Call::Restore, error))?;

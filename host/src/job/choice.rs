@@ -61,7 +61,7 @@ pub(super) fn choose(
                 "The plugin in the file, {found}, is new to this job and reads state of version {version}: it takes over from {own}, on probation"
             );
             let old = kept(context, session, &jobs.digest)?;
-            let probation = old.map(|old| Probation { old, since: Instant::now() });
+            let probation = old.map(|old| Probation { old, step: metadata.next_step, since: Instant::now() });
             Ok(Chosen { plugin: file, probation, changed })
         }
         from @ (None | Some(PluginFrom::Volume)) => {

@@ -8,7 +8,7 @@ use super::ExitCode;
 use super::changes::Change;
 use super::memory::in_bytes;
 use super::saver::SaverGone;
-use super::spec::Changeable;
+use super::spec::{Changeable, DeviceChoice};
 use crate::checkpoint::faults::FaultPlanError;
 use crate::checkpoint::input::InputError;
 use crate::checkpoint::names::{TaskFolder, Tenure};
@@ -43,6 +43,12 @@ pub enum RunError {
         parts: String,
         /// Options with which it would fit.
         instead: Option<String>,
+    },
+    /// A device was asked for by name, and is not there.
+    #[error("there is no device `{asked}` here: this program has none but the CPU")]
+    NoDevice {
+        /// As it was asked for.
+        asked: DeviceChoice,
     },
     /// The environment asks for faults in words that make no sense.
     #[error(transparent)]
@@ -172,6 +178,7 @@ impl RunError {
             Self::Platform(_)
             | Self::ShortDeadline { .. }
             | Self::Memory { .. }
+            | Self::NoDevice { .. }
             | Self::Faults(_)
             | Self::Unwritable { .. } => ExitCode::Usage,
             Self::Input(error) if error.is_not_there() => ExitCode::Usage,
@@ -213,6 +220,7 @@ impl RunError {
         match self.exit_code() {
             ExitCode::Fenced => Why::Fenced,
             ExitCode::Refused => Why::Refused,
+            _ if matches!(self, Self::Guest { cause: CallError::Device(_), .. }) => Why::Host,
             _ if matches!(self, Self::Guest { .. }) => Why::Guest,
             ExitCode::Hopeless => Why::Refused,
             _ => Why::Host,
@@ -229,6 +237,9 @@ impl RunError {
                 let or = instead.as_ref().map(|options| format!("; or {options}")).unwrap_or_default();
                 Some(format!("allow the container {} MiB{or}", needed.div_ceil(1 << 20)))
             }
+            Self::NoDevice { .. } => Some(
+                "say --device cpu, or leave the option out: the same kernels run on the CPU, more slowly".into(),
+            ),
             Self::Store(error) | Self::Load(LoadError::Store(error)) | Self::Claim(ClaimError::Store(error)) => {
                 error.hint().map(Into::into)
             }
@@ -294,7 +305,7 @@ fn plugin_code(error: &PluginError) -> ExitCode {
         | PluginError::World { .. }
         | PluginError::Compile { .. }
         | PluginError::Instantiate { .. } => ExitCode::Hopeless,
-        PluginError::Engine { .. } | PluginError::Folder { .. } => ExitCode::Retry,
+        PluginError::Engine { .. } | PluginError::Folder { .. } | PluginError::Device { .. } => ExitCode::Retry,
     }
 }
 

@@ -1,17 +1,23 @@
 //! Whether what an attempt may need fits into the memory that it is allowed.
 //!
 //! A container that goes over its limit is ended by SIGKILL, without a word and hours in. So the sum is made before the first
-//! step: the guest, a copy of its state while that is saved, as much again where the volume is a bucket whose mount may hold
-//! the file that is being written, and the host. The guest's outputs are not in the sum: scratch space should be a disk.
+//! step: the guest, the buffers of its device, a copy of its state (what the device holds included) while that is saved, as much again where
+//! the volume is a bucket whose mount may hold the file that is being written, and the host. The guest's outputs are not in the sum: scratch
+//! space should be a disk.
+
+use std::path::Path;
 
 use bytesize::ByteSize;
 
 use super::RunError;
 use super::spec::JobSpec;
-use crate::platform::{Allowed, Allower};
+use crate::platform::{Allowed, Allower, memory_allowed};
+use crate::plugin;
 
 /// The guest's memories and tables where nothing else is said.
 const USUAL_GUEST: u64 = 2 << 30;
+/// The device's buffers, at the most, where nothing else is said.
+const USUAL_DEVICE: u64 = 16 << 30;
 /// With less than this hardly any guest starts.
 const SMALLEST_GUEST: u64 = 16 << 20;
 /// The host by itself (14 MiB resident, and room for what its libraries keep), and for each core the chunks and contexts of a save.
@@ -23,14 +29,29 @@ const HOST_PER_CORE: u64 = 4 << 20;
 pub struct MemoryPlan {
     /// Bytes that the guest's memories and tables may have together.
     pub guest: u64,
+    /// Bytes that buffers of the device may have together.
+    pub device: u64,
     /// Bytes that one snapshot of the guest's state may have.
     pub state: u64,
     /// Bytes for the program itself.
     pub host: u64,
     /// How often the state is there beside the guest.
     copies: u64,
+    /// Whether the device is in the sum: that of a plugin that uses none is not.
+    device_counts: bool,
     /// Whether the guest has less than usual, because there is less.
     lowered: bool,
+}
+
+/// Limits that somebody asked for, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Of the guest's memories and tables.
+    pub guest: Option<u64>,
+    /// Of the device's buffers.
+    pub device: Option<u64>,
+    /// Of a snapshot.
+    pub state: Option<u64>,
 }
 
 /// What has to be kept in mind about the place.
@@ -40,35 +61,70 @@ pub struct Room {
     pub allowed: Option<Allowed>,
     /// Whether a file that is being written to the volume may lie in our memory.
     pub volume_in_memory: bool,
+    /// Whether the plugin uses a device, whose memory is ours.
+    pub device: bool,
     /// How many threads save.
     pub cores: u64,
 }
 
+impl Room {
+    /// What there is on this machine, or in this container, for this plugin.
+    pub fn here(plugin: &Path, volume_in_memory: bool) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        // Whatever else is wrong with the file is said when it is loaded.
+        let device = plugin::read(plugin).is_ok_and(|bytes| plugin::imports_device(&bytes));
+        Self { allowed: memory_allowed(), volume_in_memory, device, cores }
+    }
+}
+
 impl MemoryPlan {
-    /// Divides what is allowed: as the options say, else so that it fits.
+    /// Divides what is allowed, and refuses what does not fit.
     pub fn make(spec: &JobSpec, room: Room) -> Result<Self, RunError> {
-        let host = HOST + HOST_PER_CORE * room.cores;
-        let copies = 1 + u64::from(room.volume_in_memory);
-        // Sums that leave the range are as good as endless.
-        let times = |bytes: u64| bytes.saturating_mul(copies);
-        let left = room.allowed.map_or(u64::MAX, |allowed| allowed.bytes).saturating_sub(host);
-        let guest = spec.memory_limit.unwrap_or_else(|| {
-            let fits = match spec.state_limit {
-                Some(state) => left.saturating_sub(times(state)),
-                None => left / (1 + copies),
-            };
-            whole_mebibytes(fits).clamp(SMALLEST_GUEST, USUAL_GUEST)
-        });
-        let lowered = spec.memory_limit.is_none() && guest < USUAL_GUEST;
-        let plan = Self { guest, state: spec.state_limit.unwrap_or(guest), host, copies, lowered };
+        let (guest, device, state) = (spec.memory_limit, spec.device_memory, spec.state_limit);
+        let plan = Self::divide(Limits { guest, device, state }, room);
         match room.allowed {
             Some(allowed) if plan.sum() > allowed.bytes => plan.does_not_fit(spec, allowed).map(|()| plan),
             _ => Ok(plan),
         }
     }
 
+    /// Divides what is allowed: as the limits say, else so that it fits.
+    pub fn divide(limits: Limits, room: Room) -> Self {
+        let host = HOST + HOST_PER_CORE * room.cores;
+        let copies = 1 + u64::from(room.volume_in_memory);
+        // Sums that leave the range are as good as endless.
+        let times = |bytes: u64| bytes.saturating_mul(copies);
+        let left = room.allowed.map_or(u64::MAX, |allowed| allowed.bytes).saturating_sub(host);
+        // What guest and device may have together: each byte of theirs may be there again in a copy of the state.
+        let both = match limits.state {
+            Some(state) => left.saturating_sub(times(state)),
+            None => left / (1 + copies),
+        };
+        let guest = limits.guest.unwrap_or_else(|| {
+            let fits = match (room.device, limits.device) {
+                (false, _) => both,
+                (true, Some(device)) => both.saturating_sub(device),
+                (true, None) => both / 2,
+            };
+            whole_mebibytes(fits).clamp(SMALLEST_GUEST, USUAL_GUEST)
+        });
+        let device = limits.device.unwrap_or_else(|| match room.device {
+            true => whole_mebibytes(both.saturating_sub(guest)).clamp(SMALLEST_GUEST, USUAL_DEVICE),
+            // A plugin that comes later may use one after all.
+            false => guest,
+        });
+        let state = limits.state.unwrap_or(if room.device { guest.saturating_add(device) } else { guest });
+        let lowered = limits.guest.is_none() && guest < USUAL_GUEST;
+        Self { guest, device, state, host, copies, device_counts: room.device, lowered }
+    }
+
     fn sum(&self) -> u64 {
-        self.guest.saturating_add(self.state.saturating_mul(self.copies)).saturating_add(self.host)
+        self.work().saturating_add(self.state.saturating_mul(self.copies)).saturating_add(self.host)
+    }
+
+    /// The guest and, if it counts, the device.
+    fn work(&self) -> u64 {
+        if self.device_counts { self.guest.saturating_add(self.device) } else { self.guest }
     }
 
     /// A container's limit is kept by SIGKILL. A machine has swap space, and other programs whose memory nobody knows: there it is
@@ -91,11 +147,15 @@ impl MemoryPlan {
     /// The options with which it would fit, if there are any.
     fn lower_limits(&self, spec: &JobSpec, left: u64) -> Option<String> {
         let for_both = whole_mebibytes(left / (1 + self.copies));
-        let for_state = whole_mebibytes(left.saturating_sub(self.guest) / self.copies);
+        let for_state = whole_mebibytes(left.saturating_sub(self.work()) / self.copies);
         if spec.state_limit.is_some() {
             return (for_state > 0).then(|| format!("say --state-limit {}MiB or less", for_state >> 20));
         }
-        let both = (for_both >= SMALLEST_GUEST).then(|| format!("say --memory-limit {}MiB or less", for_both >> 20))?;
+        let both = match (for_both >= SMALLEST_GUEST, self.device_counts) {
+            (false, _) => return None,
+            (true, false) => format!("say --memory-limit {}MiB or less", for_both >> 20),
+            (true, true) => format!("say --memory-limit and --device-memory, {}MiB or less together", for_both >> 20),
+        };
         if for_state == 0 {
             return Some(both);
         }
@@ -106,19 +166,25 @@ impl MemoryPlan {
     #[must_use]
     pub fn limits(&self) -> String {
         let why = if self.lowered { ", of what is allowed here" } else { "" };
-        let state =
-            if self.state == self.guest { String::new() } else { format!(" · state {}", in_bytes(self.state)) };
-        format!("guest memory {}{why}{state}", in_bytes(self.guest))
+        let mut text = format!("guest memory {}{why}", in_bytes(self.guest));
+        if self.device_counts {
+            text.push_str(&format!(" · device memory {}", in_bytes(self.device)));
+        }
+        if self.state != self.work() {
+            text.push_str(&format!(" · state {}", in_bytes(self.state)));
+        }
+        text
     }
 }
 
 impl std::fmt::Display for MemoryPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [guest, state, host] = [self.guest, self.state, self.host].map(in_bytes);
-        write!(
-            f,
-            "{guest} for the guest (--memory-limit), {state} for the copy of its state that is saved (--state-limit)"
-        )?;
+        let [guest, device, state, host] = [self.guest, self.device, self.state, self.host].map(in_bytes);
+        write!(f, "{guest} for the guest (--memory-limit), ")?;
+        if self.device_counts {
+            write!(f, "{device} for buffers of its device (--device-memory), ")?;
+        }
+        write!(f, "{state} for the copy of its state that is saved (--state-limit)")?;
         if self.copies > 1 {
             write!(f, ", as much again for the file while the bucket's mount holds it")?;
         }
@@ -145,7 +211,7 @@ mod tests {
 
     fn room(mebibytes: u64, by: Allower) -> Room {
         let allowed = Some(Allowed { bytes: mebibytes * MIB, by });
-        Room { allowed, volume_in_memory: false, cores: 4 }
+        Room { allowed, volume_in_memory: false, device: false, cores: 4 }
     }
 
     fn limits(memory: Option<u64>, state: Option<u64>) -> JobSpec {
@@ -173,6 +239,30 @@ mod tests {
         let bucket = Room { volume_in_memory: true, ..room(1104, Allower::Container) };
         assert_eq!(planned(&usual, bucket), (341, 341));
         assert_eq!(planned(&limits(None, Some(100)), room(1104, Allower::Container)), (924, 100));
+    }
+
+    #[test]
+    fn a_device_has_what_the_guest_leaves_and_is_in_the_copies_too() {
+        let planned = |spec: &JobSpec, mebibytes: u64| {
+            let room = Room { device: true, ..room(mebibytes, Allower::Container) };
+            let plan = MemoryPlan::make(spec, room).unwrap();
+            [plan.guest / MIB, plan.device / MIB, plan.state / MIB]
+        };
+        let usual = limits(None, None);
+        assert_eq!(planned(&usual, 80 + 1024), [256, 256, 512]);
+        assert_eq!(planned(&usual, 80 + (16 << 10)), [2048, 6144, 8192]);
+        assert_eq!(planned(&usual, 80 + (128 << 10)), [2048, 16 << 10, 18 << 10]);
+        assert_eq!(planned(&limits(Some(100), None), 80 + 1024), [100, 412, 512]);
+        assert_eq!(planned(&limits(None, Some(24)), 80 + 1024), [500, 500, 24]);
+        let given = JobSpec { device_memory: Some(400 * MIB), ..usual };
+        assert_eq!(planned(&given, 80 + 1024), [112, 400, 512]);
+        let room = Room { device: true, ..room(512, Allower::Container) };
+        insta::assert_snapshot!(refused(&given, room), @r#"
+        this container allows 512.0 MiB of memory, and this attempt may need 912.0 MiB: 16.0 MiB for the guest (--memory-limit), 400.0 MiB for buffers of its device (--device-memory), 416.0 MiB for the copy of its state that is saved (--state-limit), 80.0 MiB for the host
+        hint: allow the container 912 MiB; or say --memory-limit and --device-memory, 216MiB or less together, or, if the state stays that small, --state-limit 16MiB
+        "#);
+        let plan = MemoryPlan::make(&given, Room { allowed: None, ..room }).unwrap();
+        assert_eq!(plan.limits(), "guest memory 2.0 GiB · device memory 400.0 MiB");
     }
 
     #[test]

@@ -6,11 +6,12 @@
 //! |---|---|
 //! | `run` | one attempt from its first look at the volume to its exit code |
 //! | `scene` | who and where the attempt is; what is refused before anything is written |
-//! | `memory` | whether guest, state and host fit into the memory that is allowed |
+//! | `memory`, `device` | whether guest, device, state and host fit into the memory that is allowed; which device it is |
 //! | `begin` | which checkpoint it goes on from, and the guest brought to that point |
 //! | `steps` | the loop: step, save when due, stop when asked |
 //! | `loading` | the plugin, read and compiled while requests to stop are heard |
 //! | `journal` | the attempt's record of itself, which several threads write |
+//! | `state` | a guest's snapshot as the sections of a checkpoint, and back |
 //! | `saver` | the thread that owns the session and writes checkpoints |
 //! | `offers` | another plugin for the running job, noticed and compiled |
 //! | `watch` | the thread that keeps time |
@@ -24,6 +25,7 @@
 mod begin;
 mod changes;
 mod choice;
+mod device;
 mod error;
 mod events;
 mod exit;
@@ -38,9 +40,12 @@ mod run;
 mod saver;
 mod scene;
 pub mod spec;
+pub(crate) mod state;
 mod steps;
 mod watch;
 
+pub use device::DevicePlan;
 pub use error::RunError;
 pub use exit::ExitCode;
+pub use memory::{Limits, MemoryPlan, Room};
 pub use run::run;

@@ -3,6 +3,9 @@
 //! A thread of its own looks at the plugin's file, from time to time (`--watch`) and when it is asked to (SIGHUP). A file is read
 //! once it has stood unchanged from one look to the next, and counts only if it is the same file afterwards: what is being
 //! copied is left alone. Nothing here touches the job; a file that is no plugin is told of, and looked at again when it changes.
+//!
+//! SIGHUP also has the job's file read again, which may name another plugin by now, or another digest as the only one. Whatever
+//! else it changed is for the next attempt.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -12,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::platform::StopRequests;
+use crate::platform::{StopRequests, Woken};
 use crate::plugin::{self, Plugin, PluginError, Runtime};
 
-use super::spec::JobSpec;
+use super::spec::{JobFile, JobSpec, Named};
 
 /// From one look at the file to the next. Short enough that people who just copied a file need not wait, and long enough that a
 /// copy which goes on has changed the file's time or length.
@@ -34,12 +37,14 @@ impl Offers {
         let (outbox, inbox) = channel();
         let ready = Arc::new(AtomicBool::new(false));
         let looker = Looker {
+            job_file: spec.job_file.clone(),
             file: spec.plugin.clone(),
             pinned: spec.plugin_digest.clone(),
             always: spec.watch,
             stops: stops.clone(),
             runtime,
             known: current.digest().to_owned(),
+            offered: current.digest().to_owned(),
             // Not as it is now: it may have changed since the plugin was read.
             judged: None,
             outbox,
@@ -82,13 +87,16 @@ impl Look {
 }
 
 struct Looker {
+    job_file: Option<JobFile>,
     file: PathBuf,
     pinned: Option<String>,
     always: bool,
     stops: StopRequests,
     runtime: Runtime,
-    /// The digest of what was offered last, or runs.
+    /// The digest of what was judged last, or runs.
     known: String,
+    /// The digest of what was offered last, or runs.
+    offered: String,
     /// The file as it was when it was last judged.
     judged: Option<Look>,
     outbox: Sender<Plugin>,
@@ -97,12 +105,20 @@ struct Looker {
 
 impl Looker {
     fn run(mut self) {
-        let mut before = self.judged;
+        let mut before = None;
         let mut asked = false;
-        while self.stops.wait_timeout(LOOK).is_none() {
-            asked |= self.stops.take_reload_request();
-            if !(self.always || asked) {
-                continue;
+        loop {
+            // Without either there is nothing to wake up for.
+            let next_look = (self.always || asked).then_some(LOOK);
+            match self.stops.wait_for_look(next_look) {
+                Woken::Stop => return,
+                Woken::Look => {
+                    asked = true;
+                    self.read_job_file();
+                    before = Look::at(&self.file);
+                    continue;
+                }
+                Woken::Time => {}
             }
             let now = Look::at(&self.file);
             let settled = now == before;
@@ -113,7 +129,32 @@ impl Looker {
             if now != self.judged && !self.judge(now) {
                 return;
             }
-            asked = false;
+            // Unless it changed under the eyes of the judge.
+            asked &= now != self.judged;
+        }
+    }
+
+    /// Looks whether the job's file names another plugin by now.
+    fn read_job_file(&mut self) {
+        let Some(job_file) = &self.job_file else { return };
+        let Named { plugin, plugin_digest, not_taken } = match job_file.read() {
+            Ok(named) => named,
+            Err(why) => {
+                tracing::warn!("The job's file is passed over: {why}");
+                return;
+            }
+        };
+        if !not_taken.is_empty() {
+            let names = not_taken.join(", ");
+            tracing::warn!(
+                "The job's file has changed in more than its plugin; not taken until the next attempt: {names}"
+            );
+        }
+        if (&plugin, &plugin_digest) != (&self.file, &self.pinned) {
+            (self.file, self.pinned) = (plugin, plugin_digest);
+            // What was refused so far may be what is asked for now.
+            self.known.clone_from(&self.offered);
+            self.judged = None;
         }
     }
 
@@ -146,12 +187,12 @@ impl Looker {
         if found == self.known {
             return Ok(None);
         }
-        self.known = found.clone();
-        match &self.pinned {
-            Some(wanted) if *wanted != found => {
-                Err(PluginError::Pinned { path: self.file.clone(), wanted: wanted.clone(), found })
-            }
-            _ => self.runtime.load_bytes(&self.file, bytes).map(Some),
+        self.known.clone_from(&found);
+        if let Some(wanted) = self.pinned.clone().filter(|wanted| *wanted != found) {
+            return Err(PluginError::Pinned { path: self.file.clone(), wanted, found });
         }
+        let plugin = self.runtime.load_bytes(&self.file, bytes)?;
+        self.offered = found;
+        Ok(Some(plugin))
     }
 }

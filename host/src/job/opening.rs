@@ -27,9 +27,10 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
     limits
         .push(spec.step_timeout.map_or("no step timeout".into(), |limit| format!("step timeout {}", in_words(limit))));
     limits.extend(spec.attempt_deadline.map(|limit| format!("attempt deadline {}", in_words(limit))));
+    let device = plugin.uses_device().then(|| ("device", scene.device.to_string()));
     let grace = who.grace.time;
     let fits = assumed_bytes_in(grace.saturating_sub(margin(grace)));
-    vec![
+    let mut rows = vec![
         ("job", job),
         ("volume", format!("{} · {every}, keep {}", scene.volume.description, spec.keep)),
         (
@@ -52,7 +53,9 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
                 in_bytes(fits)
             ),
         ),
-    ]
+    ];
+    rows.splice(3..3, device);
+    rows
 }
 
 /// The row about where it starts.

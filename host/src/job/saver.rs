@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::journal::Journal;
 use super::marks::{Marks, Phase};
-use crate::checkpoint::format::{SectionKind, SectionRef};
+use super::state;
 use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::names::FileName;
 use crate::checkpoint::outputs::Frozen;
@@ -174,12 +174,7 @@ fn save(session: &mut Session, parcel: Parcel, marks: &Marks) -> Report {
     let Parcel { metadata, plugin: _, snapshot, frozen } = parcel;
     let step = metadata.next_step;
     let segment = frozen.segment.as_ref().map(|(name, _)| name.clone());
-    let sections = snapshot.sections.iter().map(|section| SectionRef {
-        kind: SectionKind::State,
-        name: &section.name,
-        bytes: &section.bytes,
-    });
-    let draft = Draft { metadata, sections: sections.collect(), segment: frozen.segment };
+    let draft = Draft { metadata, sections: state::to_sections(&snapshot), segment: frozen.segment };
     let result = session.save(draft, &|phase| match phase {
         SavePhase::Save => marks.at(Phase::Save, step),
         SavePhase::Prune => marks.at(Phase::Prune, step),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::RunError;
+use super::device::DevicePlan;
 use super::memory::{MemoryPlan, Room};
 use super::spec::{Changeable, InputDigest, JobSpec};
 use crate::checkpoint::faults;
@@ -13,7 +14,7 @@ use crate::checkpoint::names::TaskFolder;
 use crate::checkpoint::store::{Begun, Choice, ClaimRequest, Store, StoreError, Survey, Wish};
 use crate::checkpoint::volume::Disk;
 use crate::platform::{self, Engine, Mounts, Placement, VolumePlace};
-use crate::plugin::JobInfo;
+use crate::plugin::{JobInfo, Plugin};
 
 /// Who and where an attempt is.
 pub struct Scene {
@@ -27,6 +28,8 @@ pub struct Scene {
     pub input: Option<InputFacts>,
     /// How memory is divided.
     pub memory: MemoryPlan,
+    /// What runs the kernels.
+    pub device: DevicePlan,
     volume_is_there: bool,
 }
 
@@ -34,7 +37,10 @@ impl Scene {
     /// Looks around. Nothing is written.
     pub fn find(spec: &JobSpec, placement: Placement) -> Result<Self, RunError> {
         let volume = platform::check_volume(&placement, spec, &Mounts::of_process()?)?;
-        let memory = MemoryPlan::make(spec, room(&volume))?;
+        let device = DevicePlan::choose(spec)?;
+        // Buckets are mounted by a program beside us, whose buffers count as ours.
+        let volume_in_memory = volume.filesystem.starts_with("fuse");
+        let memory = MemoryPlan::make(spec, Room::here(&spec.plugin, volume_in_memory))?;
         let covers = match spec.input_digest {
             InputDigest::Names => Covers::Names,
             InputDigest::Contents => Covers::Contents,
@@ -51,7 +57,7 @@ impl Scene {
         let disk = faults::from_env(Arc::new(disk))?;
         let task = TaskFolder { index: placement.task_index, count: placement.task_count };
         let store = Store::new(disk, &placement.job.folder, task);
-        Ok(Self { placement, volume, store, input, memory, volume_is_there })
+        Ok(Self { placement, volume, store, input, memory, device, volume_is_there })
     }
 
     /// One look at the task's folder. A dry run on a plain machine may come before there is a volume.
@@ -114,18 +120,17 @@ impl Scene {
         JobInfo { name, task_index, task_count, attempt, seed }
     }
 
+    /// What runs a plugin's kernels, as checkpoints and records say it.
+    #[must_use]
+    pub fn device_of(&self, plugin: &Plugin) -> &'static str {
+        if plugin.uses_device() { self.device.name() } else { "none" }
+    }
+
     /// Where scratch folders go.
     #[must_use]
     pub fn scratch(spec: &JobSpec) -> PathBuf {
         spec.scratch.clone().unwrap_or_else(std::env::temp_dir)
     }
-}
-
-fn room(volume: &VolumePlace) -> Room {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    // Buckets are mounted by a program beside us, whose buffers count as ours.
-    let volume_in_memory = volume.filesystem.starts_with("fuse");
-    Room { allowed: platform::memory_allowed(), volume_in_memory, cores }
 }
 
 /// What the command asks for.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use serde::{Deserialize, Serialize};
 pub struct JobSpec {
     /// The component file.
     pub plugin: PathBuf,
+    /// The job's file, if there is one: it may name another plugin while the job runs.
+    pub job_file: Option<JobFile>,
     /// The job's name; the platform's or the plugin's file stem where none is given.
     pub name: Option<JobName>,
     /// Files checkpoints under this name instead of the job's.
@@ -43,6 +46,12 @@ pub struct JobSpec {
     pub memory_limit: Option<u64>,
     /// Bytes that a snapshot of the guest's state may have; as many as its memory where none is given.
     pub state_limit: Option<u64>,
+    /// What runs the kernels.
+    pub device: DeviceChoice,
+    /// Bytes that buffers of the device may have together; what fits where none is given.
+    pub device_memory: Option<u64>,
+    /// Threads that run kernels on the CPU; one a core where none is given.
+    pub device_threads: Option<NonZeroU32>,
     /// The only component that may be run, by its digest.
     pub plugin_digest: Option<String>,
     /// Which plugin goes on, where the file and the checkpoint name different ones.
@@ -83,6 +92,7 @@ impl JobSpec {
     pub fn new(plugin: impl Into<PathBuf>) -> Self {
         Self {
             plugin: plugin.into(),
+            job_file: None,
             name: None,
             run_id: None,
             config: "{}".to_owned(),
@@ -96,6 +106,9 @@ impl JobSpec {
             grace: None,
             memory_limit: None,
             state_limit: None,
+            device: DeviceChoice::default(),
+            device_memory: None,
+            device_threads: None,
             plugin_digest: None,
             plugin_from: None,
             watch: false,
@@ -121,6 +134,83 @@ impl JobSpec {
     #[must_use]
     pub fn plugin_name(&self) -> String {
         self.plugin.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+/// What runs the kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The best that is there.
+    #[default]
+    Auto,
+    /// The machine's cores.
+    Cpu,
+    /// A GPU, by its number if given; never anything else.
+    Cuda(Option<u32>),
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(None) => f.write_str("cuda"),
+            Self::Cuda(Some(number)) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+impl FromStr for DeviceChoice {
+    type Err = &'static str;
+
+    fn from_str(given: &str) -> Result<Self, &'static str> {
+        match given {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda(None)),
+            _ => given
+                .strip_prefix("cuda:")
+                // A sign would be read as part of the number.
+                .filter(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+                .and_then(|number| number.parse().ok())
+                .map(|number| Self::Cuda(Some(number)))
+                .ok_or("it is none of auto, cpu, cuda and cuda:NUMBER"),
+        }
+    }
+}
+
+/// A job's file, to be read again while the job runs. How that is done is the affair of whoever read it first.
+#[derive(Clone)]
+pub struct JobFile(Arc<Reread>);
+
+type Reread = dyn Fn() -> Result<Named, String> + Send + Sync;
+
+/// What a job's file says by now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The component file.
+    pub plugin: PathBuf,
+    /// The only component that may be run, by its digest.
+    pub plugin_digest: Option<String>,
+    /// The other options that it changed, which a running attempt cannot take.
+    pub not_taken: Vec<String>,
+}
+
+impl JobFile {
+    /// A file that `reread` reads; an error is a text for people.
+    pub fn new(reread: impl Fn() -> Result<Named, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(reread))
+    }
+
+    /// Reads it.
+    pub fn read(&self) -> Result<Named, String> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for JobFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JobFile")
     }
 }
 
@@ -358,6 +448,16 @@ mod tests {
             assert!(given.parse::<Every>().is_err(), "{given}");
         }
         insta::assert_snapshot!("30".parse::<Every>().unwrap_err(), @"it has no unit: say a time, such as 30s or 5m, or a number of steps, such as 5steps");
+    }
+
+    #[test]
+    fn devices_are_named_as_they_are_shown() {
+        for given in ["auto", "cpu", "cuda", "cuda:0", "cuda:7"] {
+            assert_eq!(given.parse::<DeviceChoice>().unwrap().to_string(), given);
+        }
+        for given in ["", "gpu", "CUDA", "cuda:", "cuda:+1", "cuda:-1", "cuda:x", "cuda:4294967296", "cpu:0"] {
+            assert!(given.parse::<DeviceChoice>().is_err(), "{given}");
+        }
     }
 
     #[test]

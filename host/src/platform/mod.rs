@@ -22,7 +22,7 @@ pub use engine::{Engine, StopSignal};
 pub use memory::{Allowed, Allower, memory_allowed};
 pub use mounts::{Mount, Mounts};
 pub use placement::{Grace, GraceSource, JobIdentity, NameSource, Placement, detect};
-pub use signals::{StopReason, StopRequests};
+pub use signals::{StopReason, StopRequests, Woken};
 pub use volume::{VolumePlace, check_volume};
 
 use std::path::PathBuf;

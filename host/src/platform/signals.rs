@@ -53,6 +53,17 @@ struct Shared {
     changed: Condvar,
 }
 
+/// What ended a wait for a look at the plugin's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// A stop is requested.
+    Stop,
+    /// A look was requested.
+    Look,
+    /// Nothing was, for as long as it was waited.
+    Time,
+}
+
 /// What the thread does about a signal; apart from it, so that it can be tested.
 #[derive(Debug, PartialEq, Eq)]
 enum Effect {
@@ -137,15 +148,33 @@ impl StopRequests {
         self.shared.checkpoint.load(Ordering::Relaxed) && self.shared.checkpoint.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether a look at the plugin's file was requested (SIGHUP) since this was last asked.
+    /// Waits for a request to stop or to look at the plugin's file (SIGHUP), no longer than `limit` if there is one. A request
+    /// to look is taken with the answer.
     #[must_use]
-    pub fn take_reload_request(&self) -> bool {
-        self.shared.reload.swap(false, Ordering::AcqRel)
+    pub fn wait_for_look(&self, limit: Option<Duration>) -> Woken {
+        let Shared { changes, changed, stop, reload, .. } = &*self.shared;
+        let nothing_yet = |_: &mut ()| stop.get().is_none() && !reload.load(Ordering::Acquire);
+        let guard = lock(changes);
+        let guard = match limit {
+            Some(limit) => changed.wait_timeout_while(guard, limit, nothing_yet).map(|(guard, _)| guard).ok(),
+            None => changed.wait_while(guard, nothing_yet).ok(),
+        };
+        drop(guard);
+        match (self.requested(), reload.swap(false, Ordering::AcqRel)) {
+            (Some(_), _) => Woken::Stop,
+            (None, true) => Woken::Look,
+            (None, false) => Woken::Time,
+        }
     }
 
     fn handle(&self, effect: Effect) {
         match effect {
-            Effect::Reload => self.shared.reload.store(true, Ordering::Release),
+            Effect::Reload => {
+                let guard = lock(&self.shared.changes);
+                self.shared.reload.store(true, Ordering::Release);
+                drop(guard);
+                self.shared.changed.notify_all();
+            }
             Effect::Checkpoint => self.shared.checkpoint.store(true, Ordering::Release),
             Effect::Stop { name, from_keyboard } => {
                 let before = self.requested();
@@ -293,6 +322,23 @@ mod tests {
         });
         requests.request("SIGTERM");
         assert_eq!(waiter.join().unwrap().unwrap().name, "SIGTERM");
+    }
+
+    #[test]
+    fn who_waits_for_a_look_is_woken_by_either_request() {
+        let requests = StopRequests::detached();
+        assert_eq!(requests.wait_for_look(Some(Duration::ZERO)), Woken::Time);
+        let wait = || {
+            let requests = requests.clone();
+            std::thread::spawn(move || requests.wait_for_look(None))
+        };
+        let waiter = wait();
+        requests.handle(effect_of(SIGHUP, false));
+        assert_eq!(waiter.join().unwrap(), Woken::Look);
+        assert_eq!(requests.wait_for_look(Some(Duration::ZERO)), Woken::Time, "it is taken once");
+        let waiter = wait();
+        requests.request("SIGTERM");
+        assert_eq!(waiter.join().unwrap(), Woken::Stop);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The Rust face of `wit/steadfast.wit`, generated. Only `telemetry` and the exports are used from here: the functions of
-//! `state` stand by hand in [`super::state`], because generated code would copy every byte of a snapshot once more.
+//! The Rust face of `wit/steadfast.wit`, generated. Only `telemetry`, the exports and the types are used from here: the functions of
+//! `state` and `device` stand by hand in [`super::state`] and [`super::device`], because generated code would copy every byte of a
+//! snapshot or a buffer once more.
 #![allow(missing_docs, clippy::all, reason = "generated from the WIT, which holds the documentation")]
 
 wasmtime::component::bindgen!({
@@ -8,5 +9,7 @@ wasmtime::component::bindgen!({
     with: {
         "steadfast:job/state.writer": super::state::Writer,
         "steadfast:job/state.reader": super::state::Reader,
+        "steadfast:job/device.buffer": super::device::Buffer,
+        "steadfast:job/device.module": super::device::Module,
     },
 });

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Config, Engine, WasmBacktraceDetails};
+use wasmtime_wasi::p2::DynOutputStream;
+use wasmtime_wasi::runtime::in_tokio;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::device::{self, Folders, Holdings};
 use super::limits::MemoryBudget;
-use super::{GuestEvents, Plugin, PluginError, bindings, load, state};
+use super::{GuestEvents, Interrupter, Plugin, PluginError, bindings, load, state};
 use crate::compiled::Cache;
 
 /// The native stack that guest code may use. A thread that calls guests needs this and as much again for the host.
@@ -71,6 +74,21 @@ pub(super) struct GuestState {
     pub(super) memory: MemoryBudget,
     pub(super) events: Arc<dyn GuestEvents>,
     pub(super) dropped_metrics: u64,
+    pub(super) holdings: Holdings,
+    pub(super) folders: Folders,
+    pub(super) interrupter: Interrupter,
+}
+
+impl GuestState {
+    /// Waits for writes to files that a guest began and did not wait for, so that `/output` holds what the guest wrote.
+    pub(super) fn settle_files(&mut self) {
+        for entry in self.table.iter_mut() {
+            let entry: &mut dyn std::any::Any = entry;
+            if let Some(stream) = entry.downcast_mut::<DynOutputStream>() {
+                in_tokio(stream.ready());
+            }
+        }
+    }
 }
 
 impl WasiView for GuestState {
@@ -100,6 +118,7 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<GuestState>> {
     bindings::steadfast::job::telemetry::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     bindings::steadfast::job::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     state::add_to_linker(&mut linker)?;
+    device::add_to_linker(&mut linker)?;
     Ok(linker)
 }
 

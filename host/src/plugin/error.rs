@@ -68,6 +68,14 @@ pub enum PluginError {
         /// What the system says.
         cause: String,
     },
+    /// The plugin uses a device, and there is none, or it does not open.
+    #[error("cannot open a device for the plugin `{}`: {cause}", .path.display())]
+    Device {
+        /// The plugin's file.
+        path: PathBuf,
+        /// What went wrong.
+        cause: String,
+    },
     /// The guest did not come up: it is too large for its limit, or broke off while it was set up.
     #[error("cannot start the plugin `{}`: {cause}", .path.display())]
     Instantiate {

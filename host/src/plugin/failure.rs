@@ -76,6 +76,12 @@ pub enum CallError {
         /// What wasmtime says.
         cause: String,
     },
+    /// A kernel did what it must not, and would do it again.
+    #[error("a kernel failed: {0}")]
+    KernelFault(String),
+    /// The device is gone, or has no room for what a checkpoint holds; another attempt may find a better one.
+    #[error("the device failed: {0}")]
+    Device(String),
     /// The guest called `exit`.
     #[error("the guest exited with code {0} instead of answering")]
     Exited(i32),

@@ -7,19 +7,22 @@ use std::sync::Arc;
 
 use wasmtime::Store;
 use wasmtime::component::{Resource, ResourceTable};
-use wasmtime_wasi::p2::DynOutputStream;
-use wasmtime_wasi::runtime::in_tokio;
 
 use super::bindings::Plugin as Bindings;
 use super::bindings::exports::steadfast::job::workload::Guest as Workload;
 use super::bindings::steadfast::job::types as wit;
+use super::device::{self, Folders, Holdings};
 use super::engine::GuestState;
 use super::failure::{self, CallError, GuestError};
 use super::limits::MemoryBudget;
 use super::random::{Random, RandomPosition};
 use super::state::{Reader, Snapshot, Writer};
 use super::stdio::Lines;
-use super::{GuestSettings, GuestStream, JobInfo, Plugin, PluginError, Step, wasi, world};
+use super::{
+    DeviceSection, GuestSettings, GuestStream, Interrupter, Interruption, JobInfo, Plugin, PluginError, Step, wasi,
+    world,
+};
+use crate::device::DeviceError;
 
 const SMALLEST_HOSTCALL_FUEL: u64 = 1 << 20;
 /// Streams, files and pollables that a guest may hold at once.
@@ -32,6 +35,7 @@ pub struct Guest {
     random: Random,
     stdout: Lines,
     stderr: Lines,
+    interrupter: Interrupter,
     state_limit: u64,
     ended: Option<String>,
 }
@@ -45,13 +49,30 @@ impl Guest {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MOST_RESOURCES);
         let memory = MemoryBudget::new(settings.memory_limit);
-        let state = GuestState { wasi, table, memory, events: settings.events, dropped_metrics: 0 };
+        let folders = Folders::open(&settings)?;
+        let interrupter = plugin.interrupter();
+        let mut holdings = Holdings::new(settings.device, settings.device_memory, interrupter.clone());
+        if plugin.uses_device() {
+            let failed =
+                |error: DeviceError| PluginError::Device { path: plugin.path().to_owned(), cause: error.to_string() };
+            holdings.open().map_err(failed)?;
+        }
+        let state = GuestState {
+            wasi,
+            table,
+            memory,
+            events: settings.events,
+            dropped_metrics: 0,
+            holdings,
+            folders,
+            interrupter: interrupter.clone(),
+        };
 
         let mut store = Store::new(plugin.pre().engine(), state);
         store.limiter(|state| &mut state.memory);
-        let interrupter = plugin.interrupter();
+        let deadline = interrupter.clone();
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(move |_| interrupter.at_deadline());
+        store.epoch_deadline_callback(move |_| deadline.at_deadline());
         let fuel = settings.memory_limit.max(SMALLEST_HOSTCALL_FUEL);
         store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
 
@@ -68,7 +89,8 @@ impl Guest {
             let why = failure::explain(&error, refusal, &stderr.last_words());
             PluginError::Instantiate { path: plugin.path().to_owned(), cause: why.to_string() }
         })?;
-        Ok(Self { store, bindings, random, stdout, stderr, state_limit: settings.state_limit, ended: None })
+        let state_limit = settings.state_limit;
+        Ok(Self { store, bindings, random, stdout, stderr, interrupter, state_limit, ended: None })
     }
 
     /// Begins the task from step 0.
@@ -82,23 +104,33 @@ impl Guest {
         match self.call(|workload, store| workload.call_step(store))? {
             wit::Outcome::More(wit::Progress { done, total }) => Ok(Step::More { done, total }),
             wit::Outcome::Done(line) => {
-                self.settle_files();
+                self.store.data_mut().settle_files();
                 Ok(Step::Done(line))
             }
         }
     }
 
-    /// The guest's state. The buffers of `reuse`, an earlier snapshot, are used again for sections of the same names.
+    /// The guest's state, and what the device holds for it. The buffers of `reuse`, an earlier snapshot, are used again for sections of the
+    /// same names.
     pub fn snapshot(&mut self, reuse: Snapshot) -> Result<Snapshot, CallError> {
-        let writer = Writer::new(reuse, self.state_limit);
+        let mut writer = Writer::new(reuse.sections, self.state_limit, self.store.data().holdings.state_bytes());
+        writer.has_room().map_err(|error| CallError::Trap { message: error.to_string() })?;
         let (version, writer) =
             self.call_with(writer, |workload, store, rep| workload.call_snapshot(store, Resource::new_borrow(rep)))?;
-        self.settle_files();
-        Ok(writer.finish(version))
+        self.store.data_mut().settle_files();
+        let device = self.freeze_device(reuse.device)?;
+        Ok(Snapshot { version, sections: writer.finish(), device })
+    }
+
+    fn freeze_device(&mut self, reuse: Vec<DeviceSection>) -> Result<Vec<DeviceSection>, CallError> {
+        let frozen = self.store.data_mut().holdings.freeze(reuse);
+        frozen.map_err(|error| self.device_failed(error))
     }
 
     /// Goes on from `state`, instead of [`start`](Self::start). The guest reads it in place, and lets go of it before this returns.
     pub fn restore(&mut self, job: &JobInfo, config: &str, state: &Arc<Snapshot>) -> Result<(), CallError> {
+        let thawed = self.store.data_mut().holdings.thaw(&state.device);
+        thawed.map_err(|error| self.device_failed(error))?;
         let job = job_record(job);
         let lent = Reader::new(Arc::clone(state));
         self.call_with(lent, |workload, store, rep| {
@@ -157,26 +189,39 @@ impl Guest {
         }
         self.store.data_mut().memory.begin_call();
         self.stderr.begin_call();
-        match call(self.bindings.steadfast_job_workload(), &mut self.store) {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(CallError::Guest(guest_error(error))),
-            Err(error) => {
+        let outcome = call(self.bindings.steadfast_job_workload(), &mut self.store);
+        // Of what the device did wrong a guest may know nothing, or make an error or a trap of its own.
+        let finished = self.store.data_mut().holdings.finish();
+        let interrupted = outcome.as_ref().is_err_and(|error| error.is::<Interruption>());
+        match (outcome, finished) {
+            (_, Err(error)) if !interrupted => Err(self.device_failed(error)),
+            (Err(error), _) => {
                 self.flush_output();
                 let why = failure::explain(&error, self.store.data().memory.refusal(), &self.stderr.last_words());
-                self.ended = Some(why.to_string().lines().next().unwrap_or_default().to_owned());
-                Err(why)
+                Err(self.end(why))
             }
+            (Ok(Ok(answer)), _) => Ok(answer),
+            (Ok(Err(error)), _) => Err(CallError::Guest(guest_error(error))),
         }
     }
 
-    /// Waits for writes to files that a guest began and did not wait for, so that `/output` holds what the guest wrote.
-    fn settle_files(&mut self) {
-        for entry in self.store.data_mut().table.iter_mut() {
-            let entry: &mut dyn std::any::Any = entry;
-            if let Some(stream) = entry.downcast_mut::<DynOutputStream>() {
-                in_tokio(stream.ready());
+    /// The guest is never called again.
+    fn end(&mut self, why: CallError) -> CallError {
+        self.ended = Some(why.to_string().lines().next().unwrap_or_default().to_owned());
+        why
+    }
+
+    #[cold]
+    fn device_failed(&mut self, error: DeviceError) -> CallError {
+        self.flush_output();
+        self.end(match error {
+            // A wish that was taken back in the meantime was that for a stop: a limit is looked at again after the call.
+            DeviceError::Stopped => CallError::Interrupted(self.interrupter.wish().unwrap_or(Interruption::GraceEnds)),
+            DeviceError::Lost(text) if device::is_repeatable(self.store.data().holdings.backend()) => {
+                CallError::KernelFault(text)
             }
-        }
+            other => CallError::Device(other.to_string()),
+        })
     }
 }
 

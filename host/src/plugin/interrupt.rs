@@ -3,10 +3,12 @@
 //! wasmtime's compiled code compares an epoch counter at every loop and function entry. Nobody ticks it here: the counter
 //! moves only when somebody wants a call to end, so a guest that is left alone pays for the comparison and nothing more.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use wasmtime::{Engine, UpdateDeadline};
+
+use crate::device::Stopper;
 
 /// Why a call was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,17 +23,33 @@ pub enum Interruption {
 
 /// Ends the call that a guest is in, from another thread. Clones, and all guests of one [`super::Plugin`], share one wish.
 ///
-/// It ends WebAssembly code at its next loop or call. It does not end a host call that is in progress: a guest that sleeps or
-/// waits for a file system comes back from that first. An interrupted guest is never called again.
+/// It ends WebAssembly code at its next loop or call, and what the device is at. It does not end another host call that is in progress: a guest that
+/// sleeps or waits for a file system comes back from that first. An interrupted guest is never called again.
 #[derive(Clone)]
 pub struct Interrupter {
     engine: Engine,
     wish: Arc<AtomicU8>,
+    device: Arc<Mutex<Option<Stopper>>>,
 }
 
 impl Interrupter {
     pub(super) fn new(engine: &Engine) -> Self {
-        Self { engine: engine.clone(), wish: Arc::default() }
+        Self { engine: engine.clone(), wish: Arc::default(), device: Arc::default() }
+    }
+
+    /// From now on an interruption ends the work of this device, and of no other.
+    pub(super) fn attach(&self, device: Stopper) {
+        *self.device.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
+        // Either this sees a wish that is made meanwhile, or whoever makes it sees the device.
+        if self.wish().is_some() {
+            self.tell_device(Stopper::stop);
+        }
+    }
+
+    fn tell_device(&self, what: impl FnOnce(&Stopper)) {
+        if let Some(device) = &*self.device.lock().unwrap_or_else(PoisonError::into_inner) {
+            what(device);
+        }
     }
 
     /// Ends the call in progress, and every later one until [`clear`](Self::clear). The first reason given stays.
@@ -43,11 +61,13 @@ impl Interrupter {
         // The wish stands before the epoch moves, so a guest that sees the new epoch sees the wish too.
         let _ = self.wish.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
         self.engine.increment_epoch();
+        self.tell_device(Stopper::stop);
     }
 
     /// Takes the wish back, for the case that the call had ended by itself in the meantime.
     pub fn clear(&self) {
         self.wish.store(0, Ordering::SeqCst);
+        self.tell_device(Stopper::clear);
     }
 
     /// What is wished at the moment.

@@ -25,6 +25,7 @@ struct Inner {
     digest: String,
     facts: OnceLock<Inspection>,
     from_cache: bool,
+    uses_device: bool,
     pre: PluginPre<GuestState>,
     interrupter: Interrupter,
 }
@@ -69,6 +70,11 @@ impl Plugin {
     #[must_use]
     pub fn state_versions(&self) -> Option<&StateVersions> {
         self.facts().state_versions.as_ref()
+    }
+
+    /// Whether it imports the device.
+    pub fn uses_device(&self) -> bool {
+        self.0.uses_device
     }
 
     /// Whether the compiled code was found in the cache.
@@ -133,13 +139,16 @@ pub(super) fn plugin(
             compile(runtime, path, bytes, &digest)?
         }
     };
+    let uses_device = world::uses_device(component.component_type().imports(&runtime.engine).map(|(name, _)| name));
     let instance = runtime.linker.instantiate_pre(&component);
     let pre = instance
         .and_then(PluginPre::new)
         .map_err(|error| PluginError::World { path: path.to_owned(), problems: vec![world::type_mismatch(&error)] })?;
+    // Else the first guest would make the images of its memories, and a job that changes its plugin would wait for that.
+    component.initialize_copy_on_write_image().map_err(|error| PluginError::Engine { cause: format!("{error:#}") })?;
     let interrupter = Interrupter::new(&runtime.engine);
     let (path, bytes) = (path.to_owned(), bytes.to_owned());
-    Ok(Plugin(Arc::new(Inner { path, bytes, digest, facts, from_cache, pre, interrupter })))
+    Ok(Plugin(Arc::new(Inner { path, bytes, digest, facts, from_cache, uses_device, pre, interrupter })))
 }
 
 fn check(path: &Path, inspection: &Inspection) -> Result<(), PluginError> {

@@ -3,7 +3,7 @@
 //! ```text
 //!  file ──► load (what is it? fits the world? cached?) ──► Plugin ──► instantiate ──► Guest ──► start · step · snapshot · restore
 //!                                                            │                          │
-//!                                                       Interrupter            what it sees: state, telemetry, and of WASI
+//!                                                       Interrupter            what it sees: state, telemetry, device, and of WASI
 //!                                                     (ends a long call)       /input, /output, clocks, seeded random bytes
 //! ```
 //!
@@ -15,12 +15,14 @@
 //! | `guest` | one running guest and its typed calls; a trap ends it for good |
 //! | `failure` | what a failed call means, in words for people |
 //! | `state`, `telemetry`, `wasi`, `stdio`, `random` | the imports, one file each |
+//! | `device` | the import of that name: what a guest holds of its device |
 //! | `limits`, `interrupt` | memory as a total, and the end of a call that takes too long |
 //!
 //! Deliberately absent: the checkpoint volume, retries, and any decision about what a failure means for the job. Nothing
 //! here runs a thread of its own, and no guest gets an environment, arguments, a network or any folder but its two.
 
 mod bindings;
+mod device;
 mod engine;
 mod error;
 mod failure;
@@ -42,11 +44,12 @@ mod world;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use device::{DeviceKind, DeviceSection, OpenDevice};
 pub use engine::{Nans, Runtime};
 pub use error::PluginError;
 pub use failure::{CallError, GuestError};
 pub use guest::Guest;
-pub use inspect::{FileKind, Inspection, Interface, MemoryFact, digest, inspect, short};
+pub use inspect::{FileKind, Inspection, Interface, MemoryFact, digest, imports_device, inspect, short};
 pub use interrupt::{Interrupter, Interruption};
 pub use load::{Plugin, read};
 pub use random::{RandomPosition, StreamPosition};
@@ -65,6 +68,10 @@ pub struct GuestSettings {
     pub memory_limit: u64,
     /// The most bytes that one snapshot of its state may have.
     pub state_limit: u64,
+    /// What opens the device, for a plugin or a state that needs one; without it there is none.
+    pub device: Option<OpenDevice>,
+    /// The most bytes that buffers of the device may have together.
+    pub device_memory: u64,
     /// Seeds what WASI gives out as random.
     pub seed: u64,
     /// Where the guest's lines, log messages and metrics go.

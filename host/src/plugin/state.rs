@@ -9,6 +9,7 @@ use std::sync::Arc;
 use wasmtime::component::{Linker, Resource, ResourceType, WasmList, WasmStr};
 use wasmtime::{Error, Result, StoreContextMut};
 
+use super::DeviceSection;
 use super::engine::GuestState;
 
 /// What one `snapshot` wrote: named sections of bytes, in the order in which they were begun.
@@ -16,8 +17,19 @@ use super::engine::GuestState;
 pub struct Snapshot {
     /// The version of the state's layout, as the guest answered it.
     pub version: u32,
-    /// The sections; no two have the same name.
+    /// The guest's sections; no two have the same name.
     pub sections: Vec<StateSection>,
+    /// What the device holds for the guest, which the guest neither writes nor reads itself.
+    pub device: Vec<DeviceSection>,
+}
+
+impl Snapshot {
+    /// Bytes of all content.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let own = self.sections.iter().map(|section| section.bytes.len() as u64);
+        own.chain(self.device.iter().map(|section| section.bytes.len() as u64)).sum()
+    }
 }
 
 /// A named run of bytes.
@@ -47,16 +59,22 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(reuse: Snapshot, limit: u64) -> Self {
-        let spare = reuse.sections.into_iter().map(|mut section| {
+    /// For a snapshot of at most `limit` bytes, `used` of which are taken. The buffers of `reuse` are used again for sections of the same names.
+    pub(super) fn new(reuse: Vec<StateSection>, limit: u64, used: u64) -> Self {
+        let spare = reuse.into_iter().map(|mut section| {
             section.bytes.clear();
             (section.name, section.bytes)
         });
-        Self { spare: spare.collect(), limit, ..Self::default() }
+        Self { spare: spare.collect(), used, limit, ..Self::default() }
     }
 
-    pub(super) fn finish(self, version: u32) -> Snapshot {
-        Snapshot { version, sections: self.sections }
+    pub(super) fn finish(self) -> Vec<StateSection> {
+        self.sections
+    }
+
+    /// Whether there is room for what is taken already.
+    pub(super) fn has_room(&mut self) -> Result<()> {
+        self.charge(0)
     }
 
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
@@ -181,45 +199,45 @@ mod tests {
 
     #[test]
     fn sections_keep_the_order_in_which_they_were_begun() {
-        let mut writer = Writer::new(Snapshot::default(), 1 << 20);
+        let mut writer = Writer::new(Vec::new(), 1 << 20, 0);
         for (name, bytes) in [("b", "1"), ("a", "2"), ("b", "3"), ("empty", ""), ("a", "4")] {
             writer.append(name, bytes.as_bytes()).unwrap();
         }
-        let snapshot = writer.finish(3);
-        let sections = snapshot.sections.iter().map(|s| (s.name.as_str(), s.bytes.as_slice()));
+        let sections = writer.finish();
+        let sections = sections.iter().map(|s| (s.name.as_str(), s.bytes.as_slice()));
         assert_eq!(sections.collect::<Vec<_>>(), [("b", &b"13"[..]), ("a", b"24"), ("empty", b"")]);
     }
 
     #[test]
     fn buffers_of_an_earlier_snapshot_are_used_again() {
-        let mut writer = Writer::new(Snapshot::default(), 1 << 20);
+        let mut writer = Writer::new(Vec::new(), 1 << 20, 0);
         writer.append("weights", &[1; 4096]).unwrap();
-        let first = writer.finish(1);
-        let address = first.sections[0].bytes.as_ptr();
-        let mut writer = Writer::new(first, 1 << 20);
+        let first = writer.finish();
+        let address = first[0].bytes.as_ptr();
+        let mut writer = Writer::new(first, 1 << 20, 0);
         writer.append("other", b"x").unwrap();
         writer.append("weights", &[2; 4096]).unwrap();
-        let second = writer.finish(1);
-        assert_eq!(second.sections[1].bytes.as_ptr(), address);
-        assert_eq!(second.sections[1].bytes, [2; 4096]);
-        assert_eq!(second.sections.len(), 2);
+        let second = writer.finish();
+        assert_eq!(second[1].bytes.as_ptr(), address);
+        assert_eq!(second[1].bytes, [2; 4096]);
+        assert_eq!(second.len(), 2);
     }
 
     #[test]
     fn bad_names_and_snapshots_without_end_are_refused() {
-        let mut writer = Writer::new(Snapshot::default(), 1 << 20);
+        let mut writer = Writer::new(Vec::new(), 1 << 20, 0);
         assert!(writer.append("", b"").unwrap_err().to_string().contains("0 bytes long"));
         assert!(writer.append(&"n".repeat(256), b"").unwrap_err().to_string().contains("256 bytes long"));
         writer.append(&"n".repeat(255), b"").unwrap();
         assert!(writer.append("big", &vec![0; 1 << 20]).unwrap_err().to_string().contains("larger than 1.0 MiB"));
-        let mut writer = Writer::new(Snapshot::default(), 1 << 20);
+        let mut writer = Writer::new(Vec::new(), 1 << 20, 0);
         assert!((0..10_000).any(|i| writer.append(&i.to_string(), b"").is_err()));
     }
 
     #[test]
     fn reads_end_where_the_section_ends() {
         let section = StateSection { name: "s".to_owned(), bytes: b"0123456789".to_vec() };
-        let reader = Reader::new(Arc::new(Snapshot { version: 1, sections: vec![section] }));
+        let reader = Reader::new(Arc::new(Snapshot { version: 1, sections: vec![section], ..Snapshot::default() }));
         assert_eq!(reader.part("s", 0, 4), b"0123");
         assert_eq!(reader.part("s", 8, 4), b"89");
         assert_eq!(reader.part("s", 10, 4), b"");

@@ -9,7 +9,7 @@ pub const WIT_VERSION: &str = "0.1.0";
 
 const PACKAGE: &str = "steadfast:job/";
 const EXPORTS: [&str; 4] = ["start", "step", "snapshot", "restore"];
-const OWN_IMPORTS: [&str; 3] = ["types", "state", "telemetry"];
+const OWN_IMPORTS: [&str; 4] = ["types", "state", "telemetry", "device"];
 /// What of WASI 0.2 is linked, by package.
 const WASI: [(&str, &[&str]); 6] = [
     ("io", &["error", "poll", "streams"]),
@@ -132,13 +132,18 @@ fn hint_for(wasi: Option<&str>) -> &'static str {
             "plugins have no network: fetch the data before the job and pass it with --input. JavaScript: build with \
              `--disable http` or the QuickJS back end"
         }
-        Some("nn" | "webgpu" | "gfx") => "plugins get their device from Steadfast itself, in a later version",
+        Some("nn" | "webgpu" | "gfx") => "plugins get their device from Steadfast itself: import steadfast:job/device",
         Some("keyvalue" | "blobstore" | "messaging" | "sql" | "config") => {
             "plugins have two folders, /input and /output, and no services: read and write files"
         }
         Some(_) => "of WASI 0.2, io, clocks, random, filesystem, cli and sockets (without a network) are here",
         None => "remove the import, or link the component that provides it into this one with `wac plug`",
     }
+}
+
+/// Whether the device is among a component's imports.
+pub(super) fn uses_device<'a>(mut imports: impl Iterator<Item = &'a str>) -> bool {
+    imports.any(|name| Name::parse(name).is_some_and(|name| name.is(PACKAGE, "device")))
 }
 
 /// For names that fit and types that don't: a plugin built from an edited WIT, or something wasmtime only sees when linking.

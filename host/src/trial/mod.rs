@@ -26,7 +26,7 @@ pub use subject::Subject;
 use crate::checkpoint::browse::BrowseError;
 use crate::checkpoint::metadata::InputFacts;
 use crate::checkpoint::names::TaskFolder;
-use crate::job::{ExitCode, RunError};
+use crate::job::{DevicePlan, ExitCode, RunError};
 use crate::plugin::{Plugin, Runtime};
 use subject::Found;
 
@@ -49,6 +49,10 @@ pub struct TrialSpec {
     pub memory_limit: u64,
     /// Bytes that a snapshot may have.
     pub state_limit: u64,
+    /// What runs its kernels.
+    pub device: DevicePlan,
+    /// Bytes that buffers of the device may have together.
+    pub device_memory: u64,
     /// How long one call of the guest may take.
     pub step_timeout: Duration,
 }

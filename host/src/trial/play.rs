@@ -47,7 +47,7 @@ impl Played {
     /// Bytes of its state.
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
-        self.state.sections.iter().map(|section| section.bytes.len() as u64).sum()
+        self.state.bytes()
     }
 
     /// The middle one of its step times.
@@ -94,6 +94,8 @@ pub(super) fn play(
             output: scratch.output(),
             memory_limit: spec.memory_limit,
             state_limit: spec.state_limit,
+            device: Some(spec.device.opener(spec.device_memory)),
+            device_memory: spec.device_memory,
             seed: metadata.seed,
             events: metrics.clone(),
         },

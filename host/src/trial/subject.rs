@@ -7,8 +7,8 @@ use crate::checkpoint::browse::{self, BrowseError, Content, Task};
 use crate::checkpoint::format::FormatError;
 use crate::checkpoint::input::{self, Covers};
 use crate::checkpoint::names::TaskFolder;
-use crate::job::RunError;
-use crate::plugin::{JobInfo, Snapshot, StateSection};
+use crate::job::{RunError, state};
+use crate::plugin::{JobInfo, Snapshot};
 
 /// A checkpoint that a plugin is tried on.
 #[derive(Debug)]
@@ -123,9 +123,8 @@ impl Subject {
 
     /// The state, as `restore` takes it. The content has none any more.
     pub(super) fn take_state(&mut self) -> Snapshot {
-        let sections = std::mem::take(&mut self.content.sections).into_iter();
-        let sections = sections.map(|section| StateSection { name: section.name, bytes: section.bytes });
-        Snapshot { version: self.content.metadata.plugin.state_version, sections: sections.collect() }
+        let sections = std::mem::take(&mut self.content.sections);
+        state::from_sections(self.content.metadata.plugin.state_version, sections)
     }
 
     /// Notes what differs from when the checkpoint was made, for whoever wonders about differences.

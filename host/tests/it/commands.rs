@@ -29,7 +29,7 @@ fn checkpoint_list_tells_what_is_there() {
     assert_eq!(listed[0]["error"], Value::Null);
     let people = place.command(&["checkpoint", "list"]).arg(place.task("stochastic")).exits(0).stdout;
     let heads: Vec<_> = people.lines().next().unwrap().split_whitespace().collect();
-    insta::assert_snapshot!(heads.join(" "), @"job task next step attempt size made note");
+    insta::assert_snapshot!(heads.join(" "), @"job task next step attempt plugin size made note");
 
     fs::write(place.newest("stochastic"), "no checkpoint").unwrap();
     let people = place.command(&["checkpoint", "list"]).arg(place.volume()).exits(0).stdout;

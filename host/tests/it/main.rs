@@ -9,11 +9,13 @@
 //! | `swaps` | another plugin in the place of the one that runs |
 //! | `volume` | the volume must be the volume; more of it in `refusals::volumes` |
 //! | `memory` | what a container allows |
+//! | `buffers` | a plugin on the device: buffers, kernels and what checkpoints keep of them |
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `device` | what every device must do: the conformance suite |
 //! | `commands` | the commands that only look, and what is printed |
 //! | `plugins` | what a plugin says of itself; making one, and trying one on a job's checkpoints |
+//! | `examples` | the example plugins: that their maths is right, and older states of theirs |
 //! | `hostile` | what others do to the folders that an attempt works in |
 //! | `refusals` | everything that can be wrong from outside: what the message says, and the exit code |
 //! | `support` | places, attempts, what an attempt left behind |
@@ -23,9 +25,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod buffers;
 mod changes;
 mod commands;
 mod device;
+mod examples;
 mod failures;
 mod hostile;
 mod life;

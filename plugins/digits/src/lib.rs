@@ -1,37 +1,38 @@
-//! Trains a small network to read handwritten digits: 64 pixels → hidden units → 10 classes, one minibatch a step.
+//! Trains a small network to read handwritten digits on the device: 64 pixels → hidden units → 10 classes, one minibatch a step.
 //!
 //! Reads `/input/digits.csv.gz`, appends a line an epoch to `/output/metrics.csv`, and ends with the network in
 //! `/output/model.safetensors` and its accuracy on a fifth of the data that it never trained on.
 //!
-//! The state is whatever later steps depend on: weights, optimizer, generator, the order of this epoch and the place in it.
-//! The data can be read again, so it is not part of the state.
+//! The state is whatever later steps depend on: weights and optimizer, in buffers of the device, generator, the order of this epoch and the
+//! place in it. The data can be read again, so it is not part of the state.
 
 mod data;
 mod network;
+mod older;
 mod schedule;
 #[cfg(test)]
 mod tests;
-mod vector;
-mod version_1;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
+use safetensors::Dtype;
+use safetensors::tensor::{TensorView, serialize};
 use serde::{Deserialize, Serialize};
-use steadfast_guest::{Error, Job, Outcome, Plugin, Result, decode, input, metric, output, plugin};
+use steadfast_guest::{Error, Job, Outcome, Plugin, Result, input, metric, output};
 
 use data::Data;
-use network::{Adam, Network};
-use schedule::Schedule;
+use network::{Network, Workbench};
+pub use schedule::Schedule;
 
 const INPUT: &str = "digits.csv.gz";
 const METRICS: &str = "metrics.csv";
 const MODEL: &str = "model.safetensors";
 
 /// How long, and how, to train.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     epochs: u32,
@@ -48,6 +49,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The same with another schedule.
+    #[must_use]
+    pub fn with_schedule(self, schedule: Schedule) -> Self {
+        Self { schedule, ..self }
+    }
+
     fn checked(self) -> Result<Self> {
         let sane = [
             ("epochs", self.epochs >= 1, "at least 1"),
@@ -62,12 +69,11 @@ impl Config {
     }
 }
 
-/// A network in training. Public for whoever runs it natively: see `examples/natively.rs`.
+/// A network in training.
 #[derive(Serialize, Deserialize)]
 pub struct Digits {
     config: Config,
     network: Network,
-    optimizer: Adam,
     /// Draws the first weights and every epoch's order, and nothing else.
     generator: Pcg32,
     epoch: u32,
@@ -79,19 +85,18 @@ pub struct Digits {
     loss: f64,
     #[serde(skip)]
     data: Data,
+    #[serde(skip)]
+    workbench: Workbench,
 }
 
 impl Plugin for Digits {
     type Config = Config;
-    // 2: the configuration, which is part of the state, has a schedule.
-    const STATE_VERSION: u32 = 2;
-    const READS: &'static [u32] = &[1, 2];
+    // 2: the configuration, which is part of the state, has a schedule. 3: the network is in buffers of the device.
+    const STATE_VERSION: u32 = 3;
+    const READS: &'static [u32] = &[1, 2, 3];
 
     fn migrate(version: u32, bytes: &[u8]) -> Result<Self> {
-        match version {
-            1 => decode::<version_1::Digits>(bytes).map(Self::from),
-            other => Err(Error::incompatible_state(format!("state of version {other} is none of this plugin's"))),
-        }
+        older::migrate(version, bytes)
     }
 
     fn start(job: &Job, config: Config) -> Result<Self> {
@@ -100,47 +105,41 @@ impl Plugin for Digits {
         fs::write(output(METRICS), "epoch,loss,accuracy\n")?;
 
         let mut generator = Pcg32::seed_from_u64(job.seed);
-        let network = Network::random([data::PIXELS, config.hidden_units, data::CLASSES], &mut generator);
-        let optimizer = Adam::new(&network);
+        let network = Network::random(config.hidden_units as u32, &mut generator)?;
         let order = (0..data.training.len() as u32).collect();
-        let mut digits = Self { config, network, optimizer, generator, epoch: 0, order, cursor: 0, loss: 0.0, data };
-        digits.shuffle();
+        let workbench = Workbench::default();
+        let mut digits = Self { config, network, generator, epoch: 0, order, cursor: 0, loss: 0.0, data, workbench };
+        shuffle(&mut digits.order, &mut digits.generator);
+        digits.set_up()?;
         Ok(digits)
     }
 
     fn resumed(&mut self, _job: &Job, config: Config) -> Result<()> {
-        // A changed configuration reaches the plugin only if the user accepted the change.
-        let config = config.checked()?;
-        if config.hidden_units != self.config.hidden_units {
-            return Err(Error::invalid(
-                "configuration, at `hidden_units`: the network that is being trained has another size",
-            ));
-        }
-        self.config = config;
         self.data = Data::read(&input(INPUT))?;
         if self.data.training.len() != self.order.len() {
             return Err(Error::invalid(format!("`{INPUT}` has another number of rows than when this job began")));
         }
-        Ok(())
+        // A changed configuration reaches the plugin only if the user accepted the change.
+        self.configure(config)
     }
 
     fn step(&mut self) -> Result<Outcome> {
-        let end = self.order.len().min(self.cursor + self.config.batch_size);
-        let batch: Vec<_> = self.order[self.cursor..end].iter().map(|&row| &self.data.training[row as usize]).collect();
-        let (loss, gradient) = self.network.loss_and_gradient(&batch);
-        let learning_rate = self.learning_rate();
-        self.optimizer.update(&mut self.network, &gradient, learning_rate);
-        metric("loss", loss / batch.len() as f64);
+        let places = self.cursor..self.order.len().min(self.cursor + self.config.batch_size);
+        let rate = self.learning_rate();
+        let losses = self.workbench.train(&mut self.network, places.clone(), rate)?;
+        let loss: f64 = losses.iter().copied().map(f64::from).sum();
+        metric("loss", loss / places.len() as f64);
         self.loss += loss;
-        self.cursor = end;
+        self.cursor = places.end;
 
         if self.cursor == self.order.len() {
             let accuracy = self.end_epoch()?;
             if self.epoch >= self.config.epochs {
-                fs::write(output(MODEL), self.network.to_safetensors()?)?;
+                fs::write(output(MODEL), self.to_safetensors()?)?;
                 return Ok(Outcome::done(format!("accuracy {:.2} % on the held-out fifth", accuracy * 100.0)));
             }
-            self.shuffle();
+            shuffle(&mut self.order, &mut self.generator);
+            self.workbench.set_order(&self.order)?;
         }
         let (done, total) = self.progress();
         Ok(Outcome::progress(done, total))
@@ -161,18 +160,29 @@ impl Digits {
         self.config.schedule.rate(self.config.learning_rate, self.epoch, done as f64 / total as f64)
     }
 
-    /// Fisher and Yates, written out so that the order depends on nothing but the generator.
-    fn shuffle(&mut self) {
-        for last in (1..self.order.len()).rev() {
-            let other = (u64::from(self.generator.next_u32()) * (last as u64 + 1)) >> 32;
-            self.order.swap(last, other as usize);
+    /// Goes on under this configuration.
+    pub fn configure(&mut self, config: Config) -> Result<()> {
+        let config = config.checked()?;
+        if config.hidden_units as u32 != self.network.hidden_units() {
+            return Err(Error::invalid(
+                "configuration, at `hidden_units`: the network that is being trained has another size",
+            ));
         }
+        self.config = config;
+        self.set_up()
+    }
+
+    /// Brings kernels and data to the device.
+    fn set_up(&mut self) -> Result<()> {
+        let Data { training, held_out } = &self.data;
+        self.workbench = Workbench::new(training, held_out, self.config.batch_size, self.network.hidden_units())?;
+        self.workbench.set_order(&self.order)
     }
 
     /// Reports the epoch that just ended and begins the next; answers the accuracy.
     fn end_epoch(&mut self) -> Result<f64> {
         let loss = self.loss / self.order.len() as f64;
-        let right = self.data.held_out.iter().filter(|sample| self.network.classify(sample) == sample.label).count();
+        let right = self.workbench.count_right(&self.network, &self.data.held_out)?;
         let accuracy = right as f64 / self.data.held_out.len() as f64;
         self.epoch += 1;
         self.cursor = 0;
@@ -184,6 +194,25 @@ impl Digits {
         writeln!(lines, "{},{loss:.6},{accuracy:.6}", self.epoch)?;
         Ok(accuracy)
     }
+
+    fn to_safetensors(&self) -> Result<Vec<u8>> {
+        let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
+        let tensors = self.network.tensors()?.map(|tensor| (tensor.name, tensor.shape, bytes(&tensor.values)));
+        let views =
+            tensors.iter().map(|(name, shape, bytes)| Ok((*name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)));
+        let views: Result<Vec<_>, _> = views.collect();
+        views.and_then(|views| serialize(views, None)).map_err(Error::invalid)
+    }
 }
 
-plugin!(Digits);
+/// Fisher and Yates, written out so that the order depends on nothing but the generator.
+fn shuffle(order: &mut [u32], generator: &mut Pcg32) {
+    for last in (1..order.len()).rev() {
+        let other = (u64::from(generator.next_u32()) * (last as u64 + 1)) >> 32;
+        order.swap(last, other as usize);
+    }
+}
+
+// A component is one plugin: whoever makes another of this source does so without this line.
+#[cfg(not(feature = "no-export"))]
+steadfast_guest::plugin!(Digits);

@@ -1,199 +1,260 @@
-//! Two dense layers with a ReLU between them, their gradient, and Adam.
+//! Two dense layers with a ReLU between them, their gradient and Adam: all on the device, in one buffer of weights and one for each moment.
 //!
-//! Plain loops in a fixed order: the same weights come out to the bit, on every machine and after every resume.
+//! ```text
+//!  rows ─ gemm ─► bias, ReLU ─► active ─ gemm ─► scores ─► cross-entropy ─► errors     forward
+//!  slopes ◄─ gemm, column sums ─ errors ─ gemm ─► ReLU's gradient ─► errors below     backward
+//! ```
+//!
+//! Matrices lie row by row, a row a sample. Sums are taken in a fixed order, so a resumed training comes to the same bits.
+
+use std::ops::Range;
 
 use rand_core::Rng;
-use safetensors::Dtype;
-use safetensors::tensor::{TensorView, serialize};
 use serde::{Deserialize, Serialize};
-use steadfast_guest::{Error, Result};
+use steadfast_guest::Result;
+use steadfast_guest::device::{Buffer, Gemm, Module, View};
 
-use crate::data::Sample;
-use crate::vector::{add_scaled, dot};
+use super::data::{CLASSES, PIXELS, Sample};
 
-/// A layer's weights, or anything of their shape: a gradient, a moment of the optimizer.
-#[derive(Clone, Serialize, Deserialize)]
-struct Dense {
-    inputs: usize,
-    /// A row of `inputs` weights for each output.
-    weights: Vec<f32>,
-    biases: Vec<f32>,
-}
+const KERNELS: &str = include_str!("../kernels/digits.ptx");
+const BLOCK: u32 = 128;
+const KEEP_MEAN: f32 = 0.9;
+const KEEP_SQUARE: f32 = 0.999;
 
-impl Dense {
-    fn zeros(inputs: usize, outputs: usize) -> Self {
-        Self { inputs, weights: vec![0.0; inputs * outputs], biases: vec![0.0; outputs] }
-    }
-
-    /// He's initialisation: uniform, with a variance of 2 / inputs.
-    fn random(inputs: usize, outputs: usize, generator: &mut impl Rng) -> Self {
-        let mut layer = Self::zeros(inputs, outputs);
-        let bound = (6.0 / inputs as f32).sqrt();
-        for weight in &mut layer.weights {
-            // 24 random bits are an f32 exactly.
-            let unit = (generator.next_u32() >> 8) as f32 / (1 << 24) as f32;
-            *weight = (2.0 * unit - 1.0) * bound;
-        }
-        layer
-    }
-
-    fn forward(&self, inputs: &[f32]) -> Vec<f32> {
-        let rows = self.weights.chunks_exact(self.inputs).zip(&self.biases);
-        rows.map(|(row, bias)| dot(row, inputs) + bias).collect()
-    }
-
-    /// Adds to `gradient` what these errors at the outputs say.
-    fn add_gradient(&self, inputs: &[f32], errors: &[f32], gradient: &mut Dense) {
-        for (slopes, error) in gradient.weights.chunks_exact_mut(self.inputs).zip(errors) {
-            add_scaled(slopes, *error, inputs);
-        }
-        for (slope, error) in gradient.biases.iter_mut().zip(errors) {
-            *slope += error;
-        }
-    }
-
-    /// The errors at the inputs that make these errors at the outputs.
-    fn errors_below(&self, errors: &[f32]) -> Vec<f32> {
-        let mut below = vec![0.0; self.inputs];
-        for (row, error) in self.weights.chunks_exact(self.inputs).zip(errors) {
-            add_scaled(&mut below, *error, row);
-        }
-        below
-    }
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Network {
-    hidden: Dense,
-    output: Dense,
-}
-
-impl Network {
-    pub(crate) fn random([inputs, hidden, outputs]: [usize; 3], generator: &mut impl Rng) -> Self {
-        Self { hidden: Dense::random(inputs, hidden, generator), output: Dense::random(hidden, outputs, generator) }
-    }
-
-    fn zeros_like(&self) -> Self {
-        let zeros = |layer: &Dense| Dense::zeros(layer.inputs, layer.biases.len());
-        Self { hidden: zeros(&self.hidden), output: zeros(&self.output) }
-    }
-
-    /// What the hidden layer and the output layer answer.
-    fn forward(&self, sample: &Sample) -> (Vec<f32>, Vec<f32>) {
-        let mut active = self.hidden.forward(&sample.pixels);
-        active.iter_mut().for_each(|value| *value = if *value > 0.0 { *value } else { 0.0 });
-        let scores = self.output.forward(&active);
-        (active, scores)
-    }
-
-    pub(crate) fn classify(&self, sample: &Sample) -> usize {
-        let (_, scores) = self.forward(sample);
-        (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap_or(0)
-    }
-
-    /// The summed cross-entropy of a batch, and the gradient of its mean.
-    pub(crate) fn loss_and_gradient(&self, batch: &[&Sample]) -> (f64, Network) {
-        let mut gradient = self.zeros_like();
-        let mut loss = 0.0;
-        for sample in batch {
-            let (active, scores) = self.forward(sample);
-            let mut errors = softmax(&scores);
-            loss -= f64::from(errors[sample.label].max(f32::MIN_POSITIVE)).ln();
-            errors[sample.label] -= 1.0;
-            errors.iter_mut().for_each(|error| *error /= batch.len() as f32);
-
-            self.output.add_gradient(&active, &errors, &mut gradient.output);
-            let mut below = self.output.errors_below(&errors);
-            for (error, active) in below.iter_mut().zip(&active) {
-                *error = if *active > 0.0 { *error } else { 0.0 };
-            }
-            self.hidden.add_gradient(&sample.pixels, &below, &mut gradient.hidden);
-        }
-        (loss, gradient)
-    }
-
-    /// The network as PyTorch's `nn.Linear` names and shapes it.
-    pub(crate) fn to_safetensors(&self) -> Result<Vec<u8>> {
-        let mut tensors = Vec::new();
-        for (name, layer) in [("hidden", &self.hidden), ("output", &self.output)] {
-            let outputs = layer.biases.len();
-            tensors.push((format!("{name}.weight"), vec![outputs, layer.inputs], to_bytes(&layer.weights)));
-            tensors.push((format!("{name}.bias"), vec![outputs], to_bytes(&layer.biases)));
-        }
-        let views =
-            tensors.iter().map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)));
-        let views: Result<Vec<_>, _> = views.collect();
-        views.and_then(|views| serialize(views, None)).map_err(Error::invalid)
-    }
-
-    /// All parameters, layer after layer.
-    fn slices(&self) -> [&[f32]; 4] {
-        let Self { hidden, output } = self;
-        [&hidden.weights, &hidden.biases, &output.weights, &output.biases]
-    }
-
-    fn slices_mut(&mut self) -> [&mut [f32]; 4] {
-        let Self { hidden, output } = self;
-        [&mut hidden.weights, &mut hidden.biases, &mut output.weights, &mut output.biases]
-    }
-}
-
-fn softmax(scores: &[f32]) -> Vec<f32> {
-    let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers: Vec<f32> = scores.iter().map(|score| (score - highest).exp()).collect();
-    let sum: f32 = powers.iter().sum();
-    powers.into_iter().map(|power| power / sum).collect()
-}
-
-fn to_bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-/// Adam, as Kingma and Ba wrote it down. Its two moments are as large as the network each, and as much a part of the state.
+/// The weights, and the optimizer's moments, each in the layout of [`Parts`].
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Adam {
+pub(crate) struct Network {
+    hidden_units: u32,
+    /// Of the weights, so far.
     updates: i32,
-    mean: Network,
-    square: Network,
+    weights: Buffer<f32>,
+    means: Buffer<f32>,
+    squares: Buffer<f32>,
 }
 
-impl Adam {
-    const KEEP_MEAN: f32 = 0.9;
-    const KEEP_SQUARE: f32 = 0.999;
+/// Where each layer's parameters lie in a buffer of them all: the weights, a row of inputs for each output, then the biases.
+struct Parts {
+    hidden_weights: Range<u64>,
+    hidden_biases: Range<u64>,
+    output_weights: Range<u64>,
+    output_biases: Range<u64>,
+}
 
-    pub(crate) fn new(network: &Network) -> Self {
-        Self { updates: 0, mean: network.zeros_like(), square: network.zeros_like() }
+impl Parts {
+    fn of(hidden_units: u32) -> Self {
+        let mut end = 0;
+        let mut next = |length: u64| {
+            let start = end;
+            end += length;
+            start..end
+        };
+        let (hidden, inputs, outputs) = (u64::from(hidden_units), PIXELS as u64, CLASSES as u64);
+        Self {
+            hidden_weights: next(inputs * hidden),
+            hidden_biases: next(hidden),
+            output_weights: next(hidden * outputs),
+            output_biases: next(outputs),
+        }
     }
 
-    pub(crate) fn update(&mut self, network: &mut Network, gradient: &Network, learning_rate: f32) {
-        self.updates += 1;
-        let unbias_mean = 1.0 - Self::KEEP_MEAN.powi(self.updates);
-        let unbias_square = 1.0 - Self::KEEP_SQUARE.powi(self.updates);
-        let moments = self.mean.slices_mut().into_iter().zip(self.square.slices_mut());
-        for ((weights, slopes), (means, squares)) in
-            network.slices_mut().into_iter().zip(gradient.slices()).zip(moments)
-        {
-            let length = weights.len();
-            let (slopes, means, squares) = (&slopes[..length], &mut means[..length], &mut squares[..length]);
-            for i in 0..length {
-                means[i] = Self::KEEP_MEAN * means[i] + (1.0 - Self::KEEP_MEAN) * slopes[i];
-                squares[i] = Self::KEEP_SQUARE * squares[i] + (1.0 - Self::KEEP_SQUARE) * slopes[i] * slopes[i];
-                weights[i] -= learning_rate * (means[i] / unbias_mean) / ((squares[i] / unbias_square).sqrt() + 1e-8);
+    fn total(&self) -> u64 {
+        self.output_biases.end
+    }
+}
+
+impl Network {
+    /// He's initialisation: weights uniform with a variance of 2 / inputs, biases 0.
+    pub(crate) fn random(hidden_units: u32, generator: &mut impl Rng) -> Result<Self> {
+        let parts = Parts::of(hidden_units);
+        let mut weights = vec![0.0; parts.total() as usize];
+        for (layer, inputs) in [(&parts.hidden_weights, PIXELS as u32), (&parts.output_weights, hidden_units)] {
+            let bound = (6.0 / inputs as f32).sqrt();
+            for weight in &mut weights[layer.start as usize..layer.end as usize] {
+                // 24 random bits are an f32 exactly.
+                let unit = (generator.next_u32() >> 8) as f32 / (1 << 24) as f32;
+                *weight = (2.0 * unit - 1.0) * bound;
             }
         }
+        let zeros = vec![0.0; weights.len()];
+        Self::of(hidden_units, 0, [&weights, &zeros, &zeros])
+    }
+
+    /// A network and moments that are at hand, in the order of the layers.
+    pub(crate) fn of(hidden_units: u32, updates: i32, [weights, means, squares]: [&[f32]; 3]) -> Result<Self> {
+        let total = Parts::of(hidden_units).total();
+        let buffer = |name, values: &[f32]| {
+            let buffer = Buffer::persistent(name, total)?;
+            buffer.write(values).map(|()| buffer)
+        };
+        let (weights, means) = (buffer("weights", weights)?, buffer("means", means)?);
+        Ok(Self { hidden_units, updates, weights, means, squares: buffer("squares", squares)? })
+    }
+
+    pub(crate) fn hidden_units(&self) -> u32 {
+        self.hidden_units
+    }
+
+    /// All parameters, as PyTorch's `nn.Linear` names and shapes them.
+    pub(crate) fn tensors(&self) -> Result<[Tensor; 4]> {
+        let parts = Parts::of(self.hidden_units);
+        let hidden = self.hidden_units as usize;
+        let tensor = |name, part: Range<u64>, shape| -> Result<_> {
+            Ok(Tensor { name, shape, values: self.weights.range(part).read()? })
+        };
+        Ok([
+            tensor("hidden.weight", parts.hidden_weights, vec![hidden, PIXELS])?,
+            tensor("hidden.bias", parts.hidden_biases, vec![hidden])?,
+            tensor("output.weight", parts.output_weights, vec![CLASSES, hidden])?,
+            tensor("output.bias", parts.output_biases, vec![CLASSES])?,
+        ])
     }
 }
 
-#[cfg(test)]
-impl Network {
-    pub(crate) fn flat(&self) -> Vec<f32> {
-        self.slices().concat()
+/// Some of the parameters.
+pub(crate) struct Tensor {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) values: Vec<f32>,
+}
+
+/// Samples on the device.
+#[derive(Default)]
+struct Samples {
+    count: u32,
+    pixels: Buffer<f32>,
+    labels: Buffer<i32>,
+}
+
+impl Samples {
+    fn upload(samples: &[Sample]) -> Result<Self> {
+        let pixels = Buffer::scratch((samples.len() * PIXELS) as u64)?;
+        pixels.write(&samples.iter().flat_map(|sample| sample.pixels).collect::<Vec<_>>())?;
+        let labels = Buffer::scratch(samples.len() as u64)?;
+        labels.write(&samples.iter().map(|sample| sample.label as i32).collect::<Vec<_>>())?;
+        Ok(Self { count: samples.len() as u32, pixels, labels })
+    }
+}
+
+/// What a training needs on the device beside its network: kernels, data, and room for what lies between. Made anew in every attempt.
+#[derive(Default)]
+pub(crate) struct Workbench {
+    kernels: Module,
+    training: Samples,
+    held_out: Samples,
+    /// The rows of the training data in the order of this epoch.
+    order: Buffer<i32>,
+    rows: Buffer<f32>,
+    labels: Buffer<i32>,
+    active: Buffer<f32>,
+    scores: Buffer<f32>,
+    losses: Buffer<f32>,
+    guesses: Buffer<i32>,
+    errors_below: Buffer<f32>,
+    slopes: Buffer<f32>,
+}
+
+impl Workbench {
+    pub(crate) fn new(training: &[Sample], held_out: &[Sample], batch_size: usize, hidden_units: u32) -> Result<Self> {
+        let (training, held_out) = (Samples::upload(training)?, Samples::upload(held_out)?);
+        let batch = training.count.min(u32::try_from(batch_size).unwrap_or(u32::MAX));
+        let most = u64::from(batch.max(held_out.count));
+        let (hidden, classes) = (u64::from(hidden_units), CLASSES as u64);
+        Ok(Self {
+            kernels: Module::from_ptx(KERNELS)?,
+            order: Buffer::scratch(training.count.into())?,
+            rows: Buffer::scratch(u64::from(batch) * PIXELS as u64)?,
+            labels: Buffer::scratch(batch.into())?,
+            active: Buffer::scratch(most * hidden)?,
+            scores: Buffer::scratch(most * classes)?,
+            losses: Buffer::scratch(most)?,
+            guesses: Buffer::scratch(most)?,
+            errors_below: Buffer::scratch(u64::from(batch) * hidden)?,
+            slopes: Buffer::scratch(Parts::of(hidden_units).total())?,
+            training,
+            held_out,
+        })
     }
 
-    pub(crate) fn nudge(&mut self, at: usize, shift: f32) {
-        let mut values = self.slices_mut().into_iter().flatten();
-        if let Some(value) = values.nth(at) {
-            *value += shift;
-        }
+    /// The order in which the rows are taken from now on.
+    pub(crate) fn set_order(&self, order: &[u32]) -> Result<()> {
+        let order: Vec<i32> = order.iter().map(|row| *row as i32).collect();
+        Ok(self.order.write(&order)?)
+    }
+
+    /// One step of Adam on the mean loss of the rows at these places of the order; answers each row's loss.
+    pub(crate) fn train(&self, network: &mut Network, places: Range<usize>, rate: f32) -> Result<Vec<f32>> {
+        let count = places.len() as u32;
+        let gather = self.launch("gather", count * PIXELS as u32).arg(&self.training.pixels).arg(&self.training.labels);
+        let gather = gather.arg(self.order.at(places.start as u64)).arg(&self.rows).arg(&self.labels);
+        gather.arg(count).arg(PIXELS as u32).launch()?;
+        self.forward(network, self.rows.at(0), &self.labels, count)?;
+        self.backward(network, count)?;
+        self.update(network, rate)?;
+        Ok(self.losses.range(..u64::from(count)).read()?)
+    }
+
+    /// How many of the held-out samples the network reads right.
+    pub(crate) fn count_right(&self, network: &Network, held_out: &[Sample]) -> Result<usize> {
+        let Samples { count, pixels, labels } = &self.held_out;
+        self.forward(network, pixels.at(0), labels, *count)?;
+        let guesses = self.guesses.range(..u64::from(*count)).read()?;
+        Ok(guesses.iter().zip(held_out).filter(|(guess, sample)| **guess == sample.label as i32).count())
+    }
+
+    /// Losses and guesses of `count` rows, and in `scores` the errors: the gradient of the mean loss.
+    fn forward(&self, network: &Network, rows: View<'_, f32>, labels: &Buffer<i32>, count: u32) -> Result<()> {
+        let (parts, hidden, classes) = (Parts::of(network.hidden_units), network.hidden_units, CLASSES as u32);
+        let (active, scores) = (self.active.matrix(count, hidden), self.scores.matrix(count, classes));
+        let weights = |part: Range<u64>, outputs, inputs| network.weights.range(part).matrix(outputs, inputs);
+        let (hidden_weights, output_weights) =
+            (weights(parts.hidden_weights, hidden, PIXELS as u32), weights(parts.output_weights, classes, hidden));
+
+        let rows = rows.matrix(count, PIXELS as u32);
+        Gemm { a: rows, b: hidden_weights.t(), c: active, alpha: 1.0, beta: 0.0 }.run()?;
+        let relu = self.launch("bias_relu", count * hidden).arg(&self.active);
+        relu.arg(network.weights.range(parts.hidden_biases)).arg(count).arg(hidden).launch()?;
+        Gemm { a: active, b: output_weights.t(), c: scores, alpha: 1.0, beta: 0.0 }.run()?;
+        let loss =
+            self.launch("cross_entropy", count).arg(&self.scores).arg(network.weights.range(parts.output_biases));
+        Ok(loss.arg(labels).arg(&self.losses).arg(&self.guesses).arg(count).arg(classes).launch()?)
+    }
+
+    /// From the errors in `scores` to the slope of every parameter.
+    fn backward(&self, network: &Network, count: u32) -> Result<()> {
+        let (parts, hidden, classes) = (Parts::of(network.hidden_units), network.hidden_units, CLASSES as u32);
+        let (rows, active) = (self.rows.matrix(count, PIXELS as u32), self.active.matrix(count, hidden));
+        let (errors, below) = (self.scores.matrix(count, classes), self.errors_below.matrix(count, hidden));
+        let slopes = |part: &Range<u64>| self.slopes.range(part.clone());
+
+        let output_slopes = slopes(&parts.output_weights).matrix(classes, hidden);
+        Gemm { a: errors.t(), b: active, c: output_slopes, alpha: 1.0, beta: 0.0 }.run()?;
+        self.sum_columns(&self.scores, slopes(&parts.output_biases), count, classes)?;
+
+        let output_weights = network.weights.range(parts.output_weights.clone()).matrix(classes, hidden);
+        Gemm { a: errors, b: output_weights, c: below, alpha: 1.0, beta: 0.0 }.run()?;
+        let relu = self.launch("relu_gradient", count * hidden).arg(&self.errors_below);
+        relu.arg(&self.active).arg(count * hidden).launch()?;
+
+        let hidden_slopes = slopes(&parts.hidden_weights).matrix(hidden, PIXELS as u32);
+        Gemm { a: below.t(), b: rows, c: hidden_slopes, alpha: 1.0, beta: 0.0 }.run()?;
+        self.sum_columns(&self.errors_below, slopes(&parts.hidden_biases), count, hidden)
+    }
+
+    fn sum_columns(&self, values: &Buffer<f32>, sums: View<'_, f32>, count: u32, width: u32) -> Result<()> {
+        Ok(self.launch("column_sums", width).arg(values).arg(sums).arg(count).arg(width).launch()?)
+    }
+
+    fn update(&self, network: &mut Network, rate: f32) -> Result<()> {
+        network.updates += 1;
+        let total = network.weights.len() as u32;
+        let adam = self.launch("adam", total).arg(&network.weights).arg(&self.slopes);
+        let adam = adam.arg(&network.means).arg(&network.squares).arg(total).arg(rate).arg(KEEP_MEAN).arg(KEEP_SQUARE);
+        let unbias = |keep: f32| 1.0 - keep.powi(network.updates);
+        Ok(adam.arg(unbias(KEEP_MEAN)).arg(unbias(KEEP_SQUARE)).launch()?)
+    }
+
+    /// A kernel in as many threads, at least.
+    fn launch<'a>(&'a self, kernel: &'a str, threads: u32) -> steadfast_guest::device::Launch<'a> {
+        self.kernels.kernel(kernel).grid(threads.div_ceil(BLOCK)).block(BLOCK)
     }
 }

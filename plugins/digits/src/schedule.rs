@@ -10,14 +10,22 @@ use steadfast_guest::{Error, Result};
 /// part of the state too, whose encoding cannot look ahead for a tag inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Schedule {
+pub enum Schedule {
     /// The learning rate is what the configuration says, all along.
     #[default]
     Constant,
     /// Half a cosine from the learning rate down to this one.
-    Cosine { floor: f32 },
+    Cosine {
+        /// The last one.
+        floor: f32,
+    },
     /// Multiplied by this factor each so many epochs.
-    Step { every_epochs: NonZeroU32, factor: f32 },
+    Step {
+        /// How many epochs have the same.
+        every_epochs: NonZeroU32,
+        /// Above 0, and 1 at most.
+        factor: f32,
+    },
 }
 
 impl Schedule {

@@ -6,7 +6,7 @@
 //! ledger      what a proof has checked, and the sum
 //! ptx         a million random kernels, interpreted and translated
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
-//! swaps       hundreds of changes of plugin in a running job
+//! swaps       hundreds of changes of plugin in a running job; a few of them in CI
 //! wait        waiting for what other programs do
 //! slurm       a real Slurm, real preemptions, the README's own scripts
 //! ```
@@ -34,12 +34,17 @@ pub(crate) enum Rack {
     Slurm,
     /// The container image: built, run as process 1, preempted, and what it promises
     Image,
-    /// Five hundred changes of plugin in a running job, good and bad, with kills among them: every step run once
+    /// Five hundred changes of plugin in a running `digits`, good and bad, with kills among them: every step run once
     Swaps,
     /// No finding in ten minutes of every fuzz target
     Fuzz,
     /// A million random PTX kernels: the same bytes from an interpreter and from the translation to WebAssembly
     Ptx,
+}
+
+/// A few changes of plugin, which CI has the time for.
+pub(crate) fn a_few_swaps() -> Result<()> {
+    swaps::brief()
 }
 
 /// Runs one; `kernels` is for [`Rack::Ptx`].

@@ -131,6 +131,8 @@ fn instantiate(plugin: &Plugin) -> Option<Guest> {
         output: output_folder().to_owned(),
         memory_limit: MEMORY_LIMIT,
         state_limit: 4 * MEMORY_LIMIT,
+        device: None,
+        device_memory: 0,
         seed: 7,
         events: Arc::new(Checker),
     };

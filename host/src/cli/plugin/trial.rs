@@ -12,13 +12,11 @@ use super::super::failure::Failure;
 use super::super::print;
 use super::super::values::{Place, Size, Time, at_least_one};
 use crate::compiled::default_cache_folder;
-use crate::job::spec::LogFormat;
-use crate::platform::{memory_allowed, process_environment};
-use crate::plugin::{Plugin, Runtime, Step};
+use crate::job::spec::{JobSpec, LogFormat};
+use crate::job::{DevicePlan, Limits, MemoryPlan, Room};
+use crate::platform::process_environment;
+use crate::plugin::{Nans, Plugin, Runtime, Step};
 use crate::trial::{self, Comparison, Facts, Report, Trial, TrialError, TrialSpec, Verdict};
-
-/// The guest's memory in a run where nothing else is said.
-const USUAL_MEMORY: u64 = 2 << 30;
 
 /// Try a new plugin on a job's checkpoints, before it is swapped in; writes nothing to the volume
 #[derive(Args, Clone, Debug)]
@@ -44,13 +42,21 @@ pub(super) struct TryCommand {
     #[arg(long, value_name = "FILE|JSON")]
     config: Option<ConfigSource>,
 
-    /// The most that the plugin's memories and tables may take together [default: 2GiB, or half of what there is]
+    /// The most that the plugin's memories and tables may take together [default: 2GiB, or what fits beside the state's copy]
     #[arg(long, value_name = "SIZE")]
     memory_limit: Option<Size>,
 
-    /// The most that the plugin's state may take [default: as --memory-limit]
+    /// The most that the buffers of the plugin's device may take together [default: as --memory-limit]
+    #[arg(long, value_name = "SIZE")]
+    device_memory: Option<Size>,
+
+    /// The most that the plugin's state may take, buffers included [default: both together]
     #[arg(long, value_name = "SIZE")]
     state_limit: Option<Size>,
+
+    /// Give every NaN the same bits on every kind of processor, as for the run
+    #[arg(long)]
+    canonical_nans: bool,
 
     /// End the trial when a step, or another call of the plugin, takes longer
     #[arg(long, value_name = "TIME", default_value = "5m")]
@@ -85,8 +91,10 @@ Exit codes:
 
 pub(super) fn execute(command: TryCommand) -> Result<u8, Failure> {
     let json = command.json;
+    let nans = if command.canonical_nans { Nans::Canonical } else { Nans::AsComputed };
     let spec = command.resolve()?;
-    let runtime = Runtime::new(default_cache_folder(&process_environment)).map_err(crate::job::RunError::from)?;
+    let runtime =
+        Runtime::with(nans, default_cache_folder(&process_environment)).map_err(crate::job::RunError::from)?;
     let reporter = crate::report::init(LogFormat::Human);
     let shown = reporter.progress();
     let outcome = trial::run(&spec, &runtime, &|done, all, what| shown.update(done, Some(all), what));
@@ -106,7 +114,16 @@ impl TryCommand {
             return Err(Failure::usage(format!("the input `{}` is not a folder", input.display())));
         }
         let config = self.config.map(|config| config.load(Path::new(""))).transpose()?;
-        let memory_limit = self.memory_limit.map_or_else(usual_memory, |size| size.0);
+        let bytes = |size: Option<Size>| size.map(|size| size.0);
+        let limits = Limits {
+            guest: bytes(self.memory_limit),
+            device: bytes(self.device_memory),
+            state: bytes(self.state_limit),
+        };
+        // As in a run whose volume is a disk.
+        let memory = MemoryPlan::divide(limits, Room::here(&self.plugin.0, false));
+        let canonical_nans = self.canonical_nans;
+        let device = DevicePlan::choose(&JobSpec { canonical_nans, ..JobSpec::new("") }).map_err(Failure::from)?;
         Ok(TrialSpec {
             plugin: self.plugin.0,
             against: self.against.0,
@@ -114,16 +131,13 @@ impl TryCommand {
             input: self.input.map(|place| place.0),
             config: config.map(|value| config::canonical(&value)),
             scratch: self.scratch.map_or_else(std::env::temp_dir, |place| place.0),
-            memory_limit,
-            state_limit: self.state_limit.map_or(memory_limit, |size| size.0),
+            memory_limit: memory.guest,
+            state_limit: memory.state,
+            device,
+            device_memory: memory.device,
             step_timeout: self.step_timeout.0,
         })
     }
-}
-
-/// As in a run, whose plan is for a container that the attempt has to itself: half for the guest, half for copies of its state.
-fn usual_memory() -> u64 {
-    memory_allowed().map_or(USUAL_MEMORY, |allowed| (allowed.bytes / 2).min(USUAL_MEMORY))
 }
 
 fn failed(error: TrialError) -> Failure {

@@ -121,6 +121,7 @@ pub(super) fn run(
         now,
         freezing: now,
         long_steps_told: false,
+        waiting_told: false,
     };
     let end = match steps.go() {
         // A stop is no failure of the guest, in whichever call it came.
@@ -176,6 +177,8 @@ struct Steps<'a> {
     freezing: Instant,
     /// That steps are too long for the grace time is said once.
     long_steps_told: bool,
+    /// That another plugin waits is said once.
+    waiting_told: bool,
 }
 
 impl Steps<'_> {
@@ -205,7 +208,10 @@ impl Steps<'_> {
                 }
                 Err(cause) => {
                     let unfit = Unfit::Call { call: Call::Step, cause: cause.clone() };
-                    return self.back(&unfit).ok_or_else(|| self.failed(Call::Step, cause));
+                    return match self.back(&unfit)? {
+                        Some(ending) => Ok(ending),
+                        None => Err(self.failed(Call::Step, cause)),
+                    };
                 }
             };
             if self.probation.is_some() {
@@ -310,9 +316,11 @@ pub(super) fn guest_failed(
     step: u64,
     cause: CallError,
 ) -> RunError {
+    // A refusal is the guest's own word; that the device is gone is nobody's fault.
     let trap = !matches!(
         cause,
         CallError::Guest(GuestError::Invalid(_) | GuestError::Retryable(_) | GuestError::IncompatibleState(_))
+            | CallError::Device(_)
     );
     let record = {
         let mut record = journal.record();

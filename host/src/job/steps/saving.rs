@@ -39,7 +39,7 @@ impl Steps<'_> {
             News::Fenced(by) => return Err(RunError::Fenced(by)),
             News::Saved(report) => report,
         };
-        let bytes = size(&report.snapshot);
+        let bytes = report.snapshot.bytes();
         // Unless somebody still reads them.
         self.running.buffers = Arc::try_unwrap(report.snapshot).unwrap_or_default();
         match report.result {
@@ -136,7 +136,7 @@ impl Steps<'_> {
         }
         let metadata = self.metadata(&snapshot, &frozen.manifest, finished);
         let waited = self.freezing.elapsed();
-        self.pace.froze(size(&snapshot), waited);
+        self.pace.froze(snapshot.bytes(), waited);
         self.journal.record().saves.waited_ms += u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         let plugin = self.running.plugin.clone();
         self.saver.save(Parcel { metadata: metadata.clone(), plugin, snapshot, frozen })?;
@@ -172,7 +172,7 @@ impl Steps<'_> {
             input: scene.input.clone(),
             seed: self.running.job.seed,
             random: serde_json::to_value(random).unwrap_or_default(),
-            device: "none".into(),
+            device: scene.device_of(&self.running.plugin).into(),
             elapsed_ms: self.running.elapsed_ms + u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             outputs: outputs.clone(),
         }
@@ -190,8 +190,4 @@ impl Steps<'_> {
             }
         }
     }
-}
-
-fn size(snapshot: &Snapshot) -> u64 {
-    snapshot.sections.iter().map(|section| section.bytes.len() as u64).sum()
 }

@@ -13,6 +13,10 @@
 //!
 //! The old guest ends before the new one begins, since the memory that a container allows was counted for one. The old code
 //! is asked for nothing but its snapshot; should that fail, the new plugin begins from the last checkpoint on the volume.
+//!
+//! While saves fail, the old plugin goes on and the new one waits for a save that succeeds: there would be no checkpoint to go
+//! back to. Should the first that fails be the change's own, a plugin that fits goes on all the same, and one that does not
+//! leaves the steps since the last checkpoint to be run again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,6 +38,8 @@ const PATIENCE_FACTOR: u32 = 20;
 pub(in crate::job) struct Probation {
     /// The plugin to go back to.
     pub old: Plugin,
+    /// The step before which the job was stopped.
+    pub step: u64,
     /// When the job was stopped for the change.
     pub since: Instant,
 }
@@ -57,6 +63,16 @@ impl Steps<'_> {
         if self.saver.is_busy() || self.probation.is_some() {
             return Ok(None);
         }
+        if self.failures > 0 {
+            if !self.waiting_told {
+                self.waiting_told = true;
+                tracing::warn!(
+                    "Another plugin waits for a save that succeeds: now there is no checkpoint to go back to"
+                );
+            }
+            return Ok(None);
+        }
+        self.waiting_told = false;
         match self.context.offers.take() {
             Some(plugin) if plugin.digest() != self.running.plugin.digest() => self.swap(plugin),
             Some(plugin) => {
@@ -68,10 +84,10 @@ impl Steps<'_> {
     }
 
     fn swap(&mut self, new: Plugin) -> Result<Option<Ending>, RunError> {
-        let (step, since) = (self.running.next_step, Instant::now());
+        let (step, since) = (self.running.next_step, self.now);
         let old = self.running.plugin.clone();
         tracing::info!(step, "Changing the plugin at step {step}, from {} to {}", old.short(), new.short());
-        let probation = Probation { old, since };
+        let probation = Probation { old, step, since };
         let state = match self.snapshot() {
             Ok(snapshot) => Arc::new(snapshot),
             Err(cause) if is_stop(&cause) => return Err(self.failed(Call::Snapshot, cause)),
@@ -93,7 +109,7 @@ impl Steps<'_> {
         match self.restore_into(&new, &state) {
             Ok(()) => Ok(None),
             Err(Unfit::Call { call, cause }) if is_stop(&cause) => Err(self.failed(call, cause)),
-            Err(unfit) => Ok(self.back(&unfit)),
+            Err(unfit) => self.back(&unfit),
         }
     }
 
@@ -142,9 +158,17 @@ impl Steps<'_> {
     }
 
     /// The new plugin is of no use; none if it was not new. What it wrote to `/output` goes with it.
-    pub(super) fn back(&mut self, unfit: &Unfit) -> Option<Ending> {
-        let probation = self.probation.take()?;
-        Some(Ending::Onward(go_back(self.context, self.journal, &self.running.plugin, probation, unfit)))
+    pub(super) fn back(&mut self, unfit: &Unfit) -> Result<Option<Ending>, RunError> {
+        let Some(probation) = self.probation.take() else { return Ok(None) };
+        // What there is to go back to is known once that is saved.
+        self.wait_for_save()?;
+        let (step, safe) = (probation.step, self.journal.record().safe_step.unwrap_or(0));
+        let onward = go_back(self.context, self.journal, &self.running.plugin, probation, unfit);
+        let lost = step.saturating_sub(safe);
+        if lost > 0 {
+            tracing::warn!(lost, "The step where it was changed could not be saved: {lost} steps are run again");
+        }
+        Ok(Some(Ending::Onward(onward)))
     }
 }
 

@@ -45,7 +45,7 @@ fn state_goes_from_one_guest_to_the_next() {
 #[test]
 fn state_of_another_version_is_told_apart() {
     let (mut guest, _, _) = guest(&Text::default());
-    let state = Snapshot { version: 6, sections: Vec::new() };
+    let state = Snapshot { version: 6, ..Snapshot::default() };
     let refused = guest.restore(&job(0), "{}", &state.into()).unwrap_err();
     assert_eq!(refused, CallError::Guest(GuestError::IncompatibleState(String::new())));
 }

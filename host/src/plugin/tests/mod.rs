@@ -44,6 +44,8 @@ fn settings(events: Arc<dyn GuestEvents>) -> GuestSettings {
         output: std::env::temp_dir(),
         memory_limit: 64 << 20,
         state_limit: 64 << 20,
+        device: None,
+        device_memory: 0,
         seed: 1,
         events,
     }

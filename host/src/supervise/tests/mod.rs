@@ -44,6 +44,7 @@ fn program(folder: &Path) -> PathBuf {
 fn spec(folder: &TempDir, bugs: &[&str]) -> RehearsalSpec {
     let job = JobSpec {
         plugin: "numbers.wasm".into(),
+        job_file: None,
         name: None,
         run_id: None,
         config: "{}".into(),
@@ -57,6 +58,9 @@ fn spec(folder: &TempDir, bugs: &[&str]) -> RehearsalSpec {
         grace: Some(Duration::from_secs(60)),
         memory_limit: Some(1 << 30),
         state_limit: None,
+        device: Default::default(),
+        device_memory: None,
+        device_threads: None,
         plugin_digest: None,
         plugin_from: None,
         watch: false,

@@ -9,6 +9,8 @@
 //! | `forgets_generator` `applies_twice` `forgets_cursor` `buffers_output` `snapshot_changes` | wrong after a resume: the rehearsal must say so |
 //! | `unrepeatable` | differs between two undisturbed runs, which is another thing |
 //! | `stochastic` `outputs` `every_byte` `strange_sections` `keeps_nothing` `reports` | right, and hard on the host: must come out equal |
+//! | `keeps_buffers` | right, and its state is on the device |
+//! | `bad_kernel` | a kernel that does what it must not, or never ends |
 //! | `big_state` `sleeps` `floods` `idles` | right, and large, slow, loud or empty |
 //! | `traps` `endless` `hungry` `exits` `refuses` | one [`Trouble`] at a chosen place and step |
 //! | `escapes` `races` | try all doors; one of them while others swap it |
@@ -16,9 +18,13 @@
 //! | `swap_good_a` `swap_good_b` `swap_good_c` | releases that go on from one another's state: see [`swapping`] |
 //! | `swap_traps_in_restore` `swap_refuses` `swap_hungry` | releases that say that they would, and don't |
 //! | `swap_traps_in_step` `swap_endless` `swap_scribbles` `swap_snapshot_fails` | releases that do, and fail soon after |
+//! | `training_good_a` … | releases of `digits`, good and bad: see [`training`] |
 //! | `wants_more` `command` | components that are no plugins |
 
 pub mod swapping;
+// The source that it includes has its tests where it stands.
+#[cfg(not(test))]
+pub mod training;
 
 use std::fs::OpenOptions;
 use std::io::Write;

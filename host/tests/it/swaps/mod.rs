@@ -1,4 +1,8 @@
-//! Another plugin in the place of the one that runs.
+//! Another plugin in the place of the one that runs. In `naming` it is the job's file that names it; in `saves` the volume fails.
+
+mod naming;
+mod saves;
+mod tasks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +23,10 @@ fn variant(name: &str, mark: u8) -> Vec<u8> {
 /// A job whose plugin file may be changed.
 struct Job {
     place: Place,
+    /// The component.
     file: PathBuf,
+    /// What is run: the component, or a job's file that names it.
+    target: PathBuf,
     config: &'static str,
 }
 
@@ -32,11 +39,11 @@ impl Job {
         let place = Place::new();
         let file = place.path().join("stochastic.wasm");
         fs::write(&file, first).unwrap();
-        Self { place, file, config }
+        Self { place, target: file.clone(), file, config }
     }
 
     fn run(&self, options: &str) -> Run {
-        let run = self.place.command(&["run"]).arg(&self.file).arg("--volume").arg(self.place.volume());
+        let run = self.place.command(&["run"]).arg(&self.target).arg("--volume").arg(self.place.volume());
         run.arg("--scratch").arg(self.place.path().join("scratch")).config(self.config).args(options)
     }
 
@@ -80,6 +87,24 @@ fn a_changed_file_takes_over_between_two_steps_and_nothing_is_lost() {
     let checkpoints = job.place.checkpoints("stochastic");
     let plugins: Vec<_> = checkpoints.iter().map(|checkpoint| job.plugin_of(checkpoint)).collect();
     assert!(plugins.contains(&digest(&second)), "{plugins:?}");
+}
+
+#[test]
+fn what_the_device_holds_goes_over_to_the_new_plugin_and_back_to_the_old() {
+    const ON_THE_DEVICE: &str = r#"{"steps": 12, "kernels": false}"#;
+    let whole = undisturbed("keeps_buffers", ON_THE_DEVICE);
+    // One that goes on, and one that cannot read the state and does not even use a device.
+    for (next, said) in [
+        (variant("keeps_buffers", 2), "has run step 6, and the job goes on under it"),
+        (fs::read(component("countdown")).unwrap(), "Resuming from checkpointed step 6"),
+    ] {
+        let job = Job::with(&variant("keeps_buffers", 1), ON_THE_DEVICE);
+        let mut attempt = job.held_at_5("--watch");
+        job.change(&next);
+        attempt.until_said("which is tried at the next step");
+        attempt.end().expect_code(0).says(said);
+        job.place.finished("stochastic").assert_equals(&whole, said);
+    }
 }
 
 #[test]
