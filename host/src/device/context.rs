@@ -377,3 +377,24 @@ fn without(range: Range<u64>, holes: &[Range<u64>]) -> Vec<Range<u64>> {
     let pieces = starts.zip(ends).map(|(start, end)| start.max(range.start)..end.min(range.end));
     pieces.filter(|piece| piece.start < piece.end).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_between_holes() {
+        let holes = [4..8, 8..12, 20..24];
+        for (range, pieces) in [
+            (0..30, vec![0..4, 12..20, 24..30]),
+            (5..11, vec![]),
+            (6..21, vec![12..20]),
+            (13..14, vec![13..14]),
+            (24..24, vec![]),
+            (24..25, vec![24..25]),
+        ] {
+            assert_eq!(without(range, &holes), pieces);
+        }
+        assert_eq!(without(3..5, &[]), [3..5]);
+    }
+}

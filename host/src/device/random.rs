@@ -114,9 +114,9 @@ fn sin_cos_of_turn(turn: u32) -> (f64, f64) {
     let rest = turn.wrapping_sub(quarter << 30) as i32;
     let x = f64::from(rest) * (TAU / (1_u64 << 32) as f64);
     let z = x * x;
-    // sum = 1 − z/(2·3) · (1 − z/(4·5) · (…)), and the same for the cosine: terms up to x¹⁹, below 2⁻⁶³ there.
-    let sin = x * (1..10).rev().fold(1.0, |sum, k| 1.0 - z / f64::from(2 * k * (2 * k + 1)) * sum);
-    let cos = (1..10).rev().fold(1.0, |sum, k| 1.0 - z / f64::from(2 * k * (2 * k - 1)) * sum);
+    // sum = 1 − z/(2·3) · (1 − z/(4·5) · (…)), and the same for the cosine: terms up to x¹⁹, below 2⁻⁶³ there. Divisors are taken as their rounded reciprocals.
+    let sin = x * (1..10).rev().fold(1.0, |sum, k| 1.0 - z * (1.0 / f64::from(2 * k * (2 * k + 1))) * sum);
+    let cos = (1..10).rev().fold(1.0, |sum, k| 1.0 - z * (1.0 / f64::from(2 * k * (2 * k - 1))) * sum);
     match quarter {
         0 => (sin, cos),
         1 => (cos, -sin),

@@ -99,7 +99,7 @@ fn describe(address: u64, given: &[Given]) -> String {
         Some((distance, buffer)) if distance <= NEAR => {
             let Given { argument, start, bytes } = buffer;
             let side = if address < *start { "before the beginning" } else { "behind the end" };
-            format!("a byte {distance} {side} of argument {argument}, a buffer of {bytes} bytes")
+            format!("byte {distance} {side} of argument {argument}, a buffer of {bytes} bytes")
         }
         _ => "an address in no buffer".into(),
     }
@@ -120,9 +120,9 @@ mod tests {
             [Given { argument: 2, start: 1 << 30, bytes: 4096 }, Given { argument: 3, start: 1 << 31, bytes: 0 }];
         for (address, words) in [
             (16, "address 16, a null pointer"),
-            ((1 << 30) + 5000, "a byte 904 behind the end of argument 2, a buffer of 4096 bytes"),
-            ((1 << 30) - 8, "a byte 8 before the beginning of argument 2, a buffer of 4096 bytes"),
-            (1 << 31, "a byte 0 behind the end of argument 3, a buffer of 0 bytes"),
+            ((1 << 30) + 5000, "byte 904 behind the end of argument 2, a buffer of 4096 bytes"),
+            ((1 << 30) - 8, "byte 8 before the beginning of argument 2, a buffer of 4096 bytes"),
+            (1 << 31, "byte 0 behind the end of argument 3, a buffer of 0 bytes"),
             (1 << 35, "an address in no buffer"),
         ] {
             assert_eq!(describe(address, &given), words);

@@ -15,7 +15,7 @@ use wasmparser::{Operator, Parser, Payload};
 use wasmtime::Engine;
 
 use crate::compiled::Cache;
-use crate::device::{DeviceError, Result};
+use crate::device::{DeviceError, Result, Stopper};
 
 /// Compiled kernels that are kept: a few dozen modules.
 const MOST_KEPT: usize = 2048;
@@ -38,14 +38,15 @@ pub(super) enum Entry {
 /// Makes kernels of entries.
 pub(super) struct Compiler {
     engine: Engine,
+    stopper: Stopper,
     options: Options,
     cache: Option<Cache>,
 }
 
 impl Compiler {
     /// `folder` is that of all compiled code; without one, every kernel is compiled again.
-    pub(super) fn new(engine: Engine, options: Options, folder: Option<&Path>) -> Self {
-        Self { engine, options, cache: folder.map(|folder| Cache::new(folder.join("kernels"), MOST_KEPT)) }
+    pub(super) fn new(engine: Engine, stopper: Stopper, options: Options, folder: Option<&Path>) -> Self {
+        Self { engine, stopper, options, cache: folder.map(|folder| Cache::new(folder.join("kernels"), MOST_KEPT)) }
     }
 
     /// All entries of a module, by index of their function.
@@ -57,6 +58,9 @@ impl Compiler {
     }
 
     fn entry(&self, text: &blake3::Hash, module: &Module, id: FunctionId, function: &Function) -> Result<Entry> {
+        if self.stopper.is_stopped() {
+            return Err(DeviceError::Stopped);
+        }
         let digest = self.digest(text, &function.name);
         if let Some(kept) = self.cache.as_ref().and_then(|cache| self.kept(cache, &digest, function)) {
             return Ok(Entry::Compiled(kept));

@@ -147,7 +147,7 @@ impl CpuDevice {
             arena,
             buffers: HashMap::new(),
             modules: HashMap::new(),
-            compiler: Compiler::new(engine.clone(), options, settings.cache.as_deref()),
+            compiler: Compiler::new(engine.clone(), stopper.clone(), options, settings.cache.as_deref()),
             seats: Seats::new(engine, device, stopper, crew.seats()),
             scratch: vec![SeatScratch::default(); crew.seats()],
             crew,

@@ -58,8 +58,7 @@ fn the_first_block_that_fails_is_told_on_any_number_of_cores() {
     });
     assert!(told.iter().all(|text| *text == told[0]), "{told:?}");
     assert!(told[0].starts_with("kernel `saxpy` failed at line "), "{}", told[0]);
-    let block =
-        "in block (16384, 0, 0): it reached for a byte 0 behind the end of argument 3, a buffer of 4194304 bytes";
+    let block = "in block (16384, 0, 0): it reached for byte 0 behind the end of argument 3, a buffer of 4194304 bytes";
     assert!(told[0].ends_with(block), "{}", told[0]);
 }
 

@@ -187,5 +187,14 @@ pub fn nul_bytes(lab: &mut Lab) {
     let module = lab.module(KERNELS);
     refused(lab.launch(module, "noth\0ing", 1, 1, &[]));
     refused(lab.context.read_variable(module, "\0", 0, &mut []));
-    refused(lab.context.load(&".".repeat(1 << 20)));
+}
+
+pub fn a_hundred_megabytes(lab: &mut Lab) {
+    refused(lab.context.load(&".".repeat(100 << 20)));
+    let far = format!("{}{}.visible .entry f() {{ ret; }}", ptx(""), " \n".repeat(50 << 20));
+    // Such a text is either too long or only long; it is never the end.
+    if let Ok(module) = lab.context.load(&far) {
+        lab.launch(module, "f", 1, 1, &[]).unwrap();
+    }
+    lab.context.finish_step().unwrap();
 }

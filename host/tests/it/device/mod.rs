@@ -34,7 +34,7 @@ macro_rules! conformance {
             modules: refused_texts, variables, cuda_only;
             launches: refusals, no_argument_is_lost, faults_are_told_late_and_for_good, dropped_while_ordered;
             hostile: wild_pointers, own_parameters, shared_memory_beyond_the_limit, endless, many_blocks,
-                a_barrier_that_half_skip, deep_recursion, a_million_launches, nul_bytes;
+                a_barrier_that_half_skip, deep_recursion, a_million_launches, nul_bytes, a_hundred_megabytes;
             gemm: all_kinds, whole_tiles, scaling_without_factors, nothing_unneeded_is_read, side_by_side, batches,
                 refusals;
             kernels: saxpy, axpy4, matmul, reductions, histogram, ballots, softmax, layernorm, adamw, functions, halves,

@@ -108,8 +108,8 @@ fn every_block_runs_once_on_any_number_of_cores() {
 
 #[test]
 fn what_lies_in_no_buffer_is_a_trap() {
-    let behind = format!("a byte 8 behind the end of argument 1, a buffer of {PAGE} bytes");
-    let before = format!("a byte 4 before the beginning of argument 1, a buffer of {PAGE} bytes");
+    let behind = format!("byte 8 behind the end of argument 1, a buffer of {PAGE} bytes");
+    let before = format!("byte 4 before the beginning of argument 1, a buffer of {PAGE} bytes");
     for (address, words) in [
         ("(i64.const 0)", "address 0, a null pointer"),
         ("(i64.const 65532)", "address 65532, a null pointer"),
