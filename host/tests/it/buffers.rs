@@ -160,10 +160,22 @@ fn a_doctor_says_what_is_there_and_what_is_missing() {
     let place = Place::new();
     let doctor = place.command(&["doctor", "--volume"]).arg(place.volume());
     let people = doctor.exits(0).stdout;
-    for what in ["versions", "processor", "cores", "memory", "GPU driver", "device", "engine", "volume", "scratch", "compiled code"] {
+    for what in [
+        "versions",
+        "processor",
+        "cores",
+        "memory",
+        "GPU driver",
+        "device",
+        "engine",
+        "volume",
+        "scratch",
+        "compiled code",
+    ] {
         assert!(people.lines().any(|line| line.contains(what)), "no {what} in\n{people}");
     }
-    let json: serde_json::Value = serde_json::from_str(&doctor.arg("--json").args("--device cuda").exits(1).stdout).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&doctor.arg("--json").args("--device cuda").exits(1).stdout).unwrap();
     let device = json.as_array().unwrap().iter().find(|check| check["what"] == "device").unwrap();
     assert_eq!(device["state"], "missing");
     assert!(device["advice"].as_str().unwrap().contains("--device cpu"), "{device}");
