@@ -10,7 +10,7 @@
 set -eu
 
 case " $* " in
-*" --crate-name steadfast "* | *" --crate-name steadfast_fuzz "* | *" --crate-name fuzz_"*)
+*" --crate-name steadfast "* | *" --crate-name steadfast_ptx "* | *" --crate-name steadfast_fuzz "* | *" --crate-name fuzz_"*)
 	set -- "$@" --cfg fuzzing -Cdebug-assertions=on -Ccodegen-units=16 -Copt-level=1 \
 		-Cpasses=sancov-module \
 		-Cllvm-args=-sanitizer-coverage-level=4 \

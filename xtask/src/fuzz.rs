@@ -45,6 +45,8 @@ pub(crate) enum Target {
     /// Any bytes as a plugin's file
     #[value(alias = "plugin_bytes")]
     PluginBytes,
+    /// PTX modules
+    Ptx,
 }
 
 impl Target {
@@ -55,6 +57,7 @@ impl Target {
             Self::Job => "job",
             Self::Component => "component",
             Self::PluginBytes => "plugin_bytes",
+            Self::Ptx => "ptx",
         }
     }
 

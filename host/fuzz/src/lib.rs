@@ -6,6 +6,7 @@
 //! | [`store`] | a task's folder: claims, records, checkpoints, segments | the same decision twice, step 0 only where there is no work |
 //! | [`job`] | a job's file, a configuration, options, an engine's variables | what is accepted reads back as the same |
 //! | [`plugin`] | a module of `wasm-smith` made a component, or any bytes as a plugin's file | a guest's trap is an error with a message |
+//! | [`ptx`] | the text of a PTX module | no panic, an error that points into the text, a module that agrees with itself |
 //!
 //! A target is a function here and a program of a few lines in `targets/`. `cargo xtask fuzz` builds the programs with
 //! instrumentation (`instrument.sh`) and runs them; the tests here run the seeds (`seeds/`) without.
@@ -16,6 +17,7 @@ pub mod checkpoint;
 pub mod job;
 pub mod meter_unsafe;
 pub mod plugin;
+pub mod ptx;
 pub mod store;
 
 /// Hands every committed seed of a target to `check`, with its name.

@@ -93,7 +93,7 @@ impl Cache {
         for part in [&length, facts, code] {
             stage.write_all(part)?;
         }
-        stage.as_file().sync_data()?;
+        // Not synced: the seal of an entry that a crash has torn does not hold, and then it is compiled again.
         stage.persist(self.folder.join(&name)).map_err(|error| error.error)?;
         self.tidy()
     }

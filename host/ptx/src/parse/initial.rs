@@ -194,7 +194,8 @@ impl Reader<'_, '_> {
             self.whole()?;
         }
         let mut partial = self.partial.take().unwrap_or(Partial { target, at, bytes: 0, position });
-        if partial.bytes == 8 || mask != Number::Integer(0xff << (8 * partial.bytes)) {
+        let next = at == partial.at + u64::from(partial.bytes) && mask == Number::Integer(0xff << (8 * partial.bytes));
+        if !next {
             return error(position, "the bytes of an address are written in order: `0xFF(x), 0xFF00(x), …`");
         }
         partial.bytes += 1;

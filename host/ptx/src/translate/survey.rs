@@ -40,7 +40,7 @@ impl Survey {
             if facts.inlined && facts.recursive {
                 let function = &module.functions[id.0 as usize];
                 let text = format!(
-                    "the function {} calls itself and waits for other threads or ends the thread, which is not supported",
+                    "the function {} is recursive, and waits for other threads or ends the thread, which is not supported",
                     function.name
                 );
                 return Err(TranslateError::new(function.position, text));

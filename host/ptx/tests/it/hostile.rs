@@ -173,21 +173,31 @@ ld.param.b32 %r2, [result];
 }
 ";
 
-/// Either the translation refuses a function that calls itself, and says so, or it works up to a depth and traps beyond.
-#[test]
-fn endless_recursion_ends() {
+fn recursive(function: &str) -> Result<Kernel, String> {
     let text = format!(
-        "{HEAD}{RECURSIVE}.visible .entry kernel(.param .u64 parameter)\n{{\n.reg .b32 %r<3>;\n.reg .b64 %a;\nld.param.u64 %a, [parameter];\n\
+        "{HEAD}{function}.visible .entry kernel(.param .u64 parameter)\n{{\n.reg .b32 %r<3>;\n.reg .b64 %a;\nld.param.u64 %a, [parameter];\n\
          {CALL}st.global.u32 [{BUFFERS}], %r2;\nret;\n}}\n",
     );
-    match Kernel::new(&text, "kernel") {
-        Err(error) => assert!(error.contains("recurs"), "{error}"),
-        Ok(kernel) => {
-            let memory = kernel.translation(&run(3, 10), &Start::of(&kernel)).unwrap();
-            assert_eq!(memory[BUFFERS as usize], 55);
-            end(&kernel, &run(3, u64::from(u32::MAX)));
-        }
-    }
+    Kernel::new(&text, "kernel")
+}
+
+#[test]
+fn endless_recursion_ends() {
+    let without_locals = RECURSIVE
+        .replace(".local .align 4 .b8 kept[64];\n", "")
+        .replace("st.local.u32 [kept], %r0;\n", "")
+        .replace("ld.local.u32 %r3, [kept];\n", "mov.u32 %r3, %r0;\n");
+    let kernel = recursive(&without_locals).unwrap();
+    let memory = kernel.translation(&run(3, 10), &Start::of(&kernel)).unwrap();
+    assert_eq!(memory[BUFFERS as usize], 55);
+    end(&kernel, &run(3, u64::from(u32::MAX)));
+}
+
+/// Its memory would have to grow with the calls.
+#[test]
+fn recursion_with_local_memory_is_refused() {
+    let error = recursive(RECURSIVE).err().unwrap();
+    assert!(error.contains("sum") && error.contains("recursive"), "{error}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The wasmtime engine of kernels.
 //!
-//! Two settings carry weight. Bulk memory instructions are refused, since wasmtime carries them out in the host, where reaching between two buffers
-//! would not be a trap. And relaxed SIMD is deterministic: `relaxed_madd` is the fused multiply-add that kernels are full of, on every processor.
+//! One setting carries weight: relaxed SIMD is deterministic, so that `relaxed_madd` is the fused multiply-add that kernels are full of, on every
+//! processor.
 
 use std::sync::Arc;
 
-use wasmtime::{Config, Engine, Store, UpdateDeadline};
+use wasm_encoder::{ExportKind, ExportSection, MemorySection, MemoryType};
+use wasmtime::{Config, Engine, Module, Store, UpdateDeadline};
 
 use super::memory_unsafe::Creator;
 use crate::device::{DeviceError, Stopper};
@@ -18,6 +19,8 @@ pub(super) const THREAD_STACK: usize = KERNEL_STACK + (512 << 10);
 pub(super) const GUARD: u64 = 32 << 20;
 /// Addresses that the memory of 32 bits of a kernel takes, so that none of its accesses needs a comparison.
 const PRIVATE_RESERVATION: u64 = 4 << 30;
+
+pub(super) const WASM_PAGE: u64 = 64 << 10;
 
 /// An engine whose kernels see `device` as their memory of 64 bits.
 pub(super) fn engine(device: Creator, canonical_nans: bool) -> wasmtime::Result<Engine> {
@@ -33,9 +36,27 @@ pub(super) fn engine(device: Creator, canonical_nans: bool) -> wasmtime::Result<
         .wasm_threads(true)
         .wasm_relaxed_simd(true)
         .relaxed_simd_deterministic(true)
-        .cranelift_nan_canonicalization(canonical_nans)
-        .wasm_bulk_memory(false);
+        .cranelift_nan_canonicalization(canonical_nans);
     Engine::new(&config)
+}
+
+/// A module that defines the device memory, of so many bytes, as export `memory`. A memory that wasmtime's `Memory::new` makes would not come from
+/// the engine's creator: only those of instances do.
+pub(super) fn device_module(engine: &Engine, bytes: u64) -> wasmtime::Result<Module> {
+    let pages = bytes / WASM_PAGE;
+    let mut memories = MemorySection::new();
+    memories.memory(MemoryType {
+        minimum: pages,
+        maximum: Some(pages),
+        memory64: true,
+        shared: false,
+        page_size_log2: None,
+    });
+    let mut exports = ExportSection::new();
+    exports.export("memory", ExportKind::Memory, 0);
+    let mut module = wasm_encoder::Module::new();
+    module.section(&memories).section(&exports);
+    Module::new(engine, module.finish())
 }
 
 /// A store whose code ends when `stopper` says so.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use steadfast_ptx::kernel::{Kernel, Options};
 use steadfast_ptx::module::{Function, FunctionId, Module, Position};
 use steadfast_ptx::translate::translate;
+use wasmparser::{Operator, Parser, Payload};
 use wasmtime::Engine;
 
 use crate::compiled::Cache;
@@ -78,9 +79,11 @@ impl Compiler {
     }
 
     fn compile(&self, kernel: &Kernel, digest: &str) -> Result<Compiled> {
-        let module = wasmtime::Module::new(&self.engine, &kernel.wasm).map_err(|error| {
-            DeviceError::InvalidModule(format!("kernel `{}` cannot be compiled: {error:#}", kernel.name))
-        })?;
+        let cannot = |why| DeviceError::InvalidModule(format!("kernel `{}` cannot be compiled: {why}", kernel.name));
+        if reaches_in_bulk(&kernel.wasm).map_err(|error| cannot(error.to_string()))? {
+            return Err(cannot("it would have the host reach into device memory".into()));
+        }
+        let module = wasmtime::Module::new(&self.engine, &kernel.wasm).map_err(|error| cannot(format!("{error:#}")))?;
         let kernel = Kernel { wasm: Vec::new(), ..kernel.clone() };
         if let (Some(cache), Ok(record)) = (&self.cache, serde_json::to_vec(&Record::of(&kernel))) {
             cache.put(&self.engine, digest, &record, module.serialize());
@@ -103,6 +106,26 @@ impl Compiler {
         let whole = format!("kernel {text} {memory_bytes} {canonical_nans} {translation} {entry}");
         blake3::hash(whole.as_bytes()).to_hex().to_string()
     }
+}
+
+/// Whether a kernel has instructions on the device memory that wasmtime carries out in the host: reaching between two buffers would be no trap there, but the
+/// end of the process. A translation has none.
+fn reaches_in_bulk(wasm: &[u8]) -> wasmparser::Result<bool> {
+    const DEVICE: u32 = 0;
+    for payload in Parser::new(0).parse_all(wasm) {
+        let Payload::CodeSectionEntry(body) = payload? else { continue };
+        for operator in body.get_operators_reader()? {
+            let memories = match operator? {
+                Operator::MemoryFill { mem } | Operator::MemoryInit { mem, .. } => [mem, mem],
+                Operator::MemoryCopy { dst_mem, src_mem } => [dst_mem, src_mem],
+                _ => continue,
+            };
+            if memories.contains(&DEVICE) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 fn next_id() -> u64 {
@@ -152,5 +175,26 @@ impl Record {
             sequential: self.sequential,
             places: places.collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn instructions_that_the_host_would_carry_out_are_found() {
+        let found = |body: &str| {
+            let memories = r#"(import "device" "memory" (memory i64 1 1)) (memory $private 1)"#;
+            let text = format!("(module {memories} (data $d \"x\") (func nop) (func {body}))");
+            reaches_in_bulk(&wat::parse_str(text).unwrap()).unwrap()
+        };
+        let (zero, long) = ("(i32.const 0)", "(i64.const 0)");
+        assert!(found(&format!("(memory.fill 0 {long} {zero} {long})")));
+        assert!(found(&format!("(memory.copy 0 $private {long} {zero} {zero})")));
+        assert!(found(&format!("(memory.copy $private 0 {zero} {long} {zero})")));
+        assert!(found(&format!("(memory.init 0 $d {long} {zero} {zero})")));
+        assert!(!found(&format!("(memory.fill $private {zero} {zero} {zero}) (i32.store 0 {long} {zero})")));
     }
 }

@@ -133,6 +133,7 @@ impl CpuDevice {
         let (memory, bytes) = reserve(settings.memory_bytes).map_err(OpenError::Memory)?;
         let engine = engine::engine(memory.creator(), settings.canonical_nans)
             .map_err(|error| OpenError::Engine(format!("{error:#}")))?;
+        let device = engine::device_module(&engine, bytes).map_err(|error| OpenError::Engine(format!("{error:#}")))?;
         let arena = Arena::new(memory, bytes, settings.memory_bytes).map_err(OpenError::Memory)?;
         let crew = Crew::new(settings.cores.get(), engine::THREAD_STACK).map_err(OpenError::Threads)?;
         let ticked = engine.clone();
@@ -147,7 +148,7 @@ impl CpuDevice {
             buffers: HashMap::new(),
             modules: HashMap::new(),
             compiler: Compiler::new(engine.clone(), options, settings.cache.as_deref()),
-            seats: Seats::new(engine, stopper, crew.seats()),
+            seats: Seats::new(engine, device, stopper, crew.seats()),
             scratch: vec![SeatScratch::default(); crew.seats()],
             crew,
         })

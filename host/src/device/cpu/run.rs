@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use steadfast_ptx::kernel::{Launch, PARAMETERS};
-use wasmtime::{Engine, Instance, MemoryType, Store, TypedFunc};
+use wasmtime::{Engine, Instance, Module, Store, TypedFunc};
 
 use super::crew::Crew;
-use super::engine;
+use super::engine::{self, WASM_PAGE};
 use super::fault::{Fault, Given};
 use super::kernel::Compiled;
 use super::memory_unsafe::Lent;
@@ -26,7 +26,6 @@ const MOST_INSTANCES: usize = 64;
 const CHUNKS: u64 = 16;
 /// Work that is done before another thread would have woken up.
 const WAKING: Duration = Duration::from_micros(20);
-const WASM_PAGE: u64 = 64 << 10;
 
 /// What all seats know of a launch.
 pub(super) struct Job<'a> {
@@ -50,6 +49,8 @@ pub(super) struct Scratch {
 /// All instances of all kernels.
 pub(super) struct Seats {
     engine: Engine,
+    /// Defines the device memory.
+    device: Module,
     stopper: Stopper,
     seats: Vec<Mutex<HashMap<u64, Seated>>>,
 }
@@ -64,8 +65,8 @@ struct Seated {
 }
 
 impl Seats {
-    pub(super) fn new(engine: Engine, stopper: Stopper, count: usize) -> Self {
-        Self { engine, stopper, seats: (0..count).map(|_| Mutex::default()).collect() }
+    pub(super) fn new(engine: Engine, device: Module, stopper: Stopper, count: usize) -> Self {
+        Self { engine, device, stopper, seats: (0..count).map(|_| Mutex::default()).collect() }
     }
 
     /// Runs all blocks. `memory` is borrowed for as long as kernels run.
@@ -93,11 +94,10 @@ impl Seats {
 
     fn instantiate(&self, compiled: &Compiled) -> wasmtime::Result<Seated> {
         let mut store = engine::store(&self.engine, &self.stopper);
-        let import = compiled.module.imports().next().and_then(|import| import.ty().memory().cloned());
-        let pages = import.as_ref().map_or(0, MemoryType::minimum);
-        let device = wasmtime::Memory::new(&mut store, MemoryType::new64(pages, Some(pages)))?;
+        let missing = || wasmtime::Error::msg("an export is missing");
+        let device = Instance::new(&mut store, &self.device, &[])?;
+        let device = device.get_memory(&mut store, "memory").ok_or_else(missing)?;
         let instance = Instance::new(&mut store, &compiled.module, &[device.into()])?;
-        let missing = || wasmtime::Error::msg("the kernel lacks an export");
         let private = instance.get_memory(&mut store, "private").ok_or_else(missing)?;
         let trap = instance.get_global(&mut store, "trap").ok_or_else(missing)?;
         let run = instance.get_typed_func(&mut store, "run")?;

@@ -32,12 +32,10 @@ pub(super) fn ret(reader: &mut Reader) -> Result<Op> {
     Ok(Op::Return)
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "one of the functions that read an instruction")]
 pub(super) fn exit(_: &mut Reader) -> Result<Op> {
     Ok(Op::Exit)
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "one of the functions that read an instruction")]
 pub(super) fn trap(_: &mut Reader) -> Result<Op> {
     Ok(Op::Trap)
 }

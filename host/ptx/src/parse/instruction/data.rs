@@ -148,10 +148,7 @@ fn load(reader: &mut Reader, space: Space, order: Order) -> Result<Op> {
     let (count, ty) = shape(reader)?;
     let dst = reader.dst_vector(count, ty, Fit::Wide)?;
     let (space, address) = reader.address(space)?;
-    if reader.more() {
-        // `.unified` and prefetch sizes take no operand; a policy does.
-        policy(reader, hinted)?;
-    }
+    policy(reader, hinted)?;
     Ok(Op::Load { space, order, ty, dst, address })
 }
 

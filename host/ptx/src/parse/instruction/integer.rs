@@ -2,7 +2,7 @@
 
 use super::modifiers::Table;
 use super::reader::Reader;
-use crate::module::{Carry, IntegerOp, IntegerUnary, Op, Type};
+use crate::module::{Carry, IntegerOp, IntegerUnary, Op, Operand, RegisterId, Type};
 use crate::parse::error::Result;
 
 /// The integers of arithmetic.
@@ -134,8 +134,7 @@ pub(super) fn dp2a(reader: &mut Reader) -> Result<Op> {
     Ok(Op::Dot2 { upper, a_ty, b_ty, dst, a, b, c })
 }
 
-type Dot = (crate::module::RegisterId, crate::module::Operand, crate::module::Operand, crate::module::Operand);
-
-fn dot(reader: &mut Reader) -> Result<Dot> {
+/// The operands of a dot product: where it goes, its factors and what is added.
+fn dot(reader: &mut Reader) -> Result<(RegisterId, Operand, Operand, Operand)> {
     Ok((reader.dst(Type::B32)?, reader.src(Type::B32)?, reader.src(Type::B32)?, reader.src(Type::B32)?))
 }

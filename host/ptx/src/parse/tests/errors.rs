@@ -312,6 +312,10 @@ fn modules() {
             "line 3, column 36: 4 or 8 bytes of an address are needed, not 2",
         ),
         (
+            ".version 8.2\n.target sm_75\n.global .b8 x; .global .b8 y[2][3] = {{0xFF(x), 0xFF00(x)}, {0xFF0000(x), 0xFF000000(x)}};",
+            "line 3, column 62: the bytes of an address are written in order: `0xFF(x), 0xFF00(x), …`",
+        ),
+        (
             ".version 8.2\n.target sm_75\n.global .b64 x[2][1000000000] = {{1}, {2}};",
             "line 3, column 40: the initial data is far larger than its text: leave out what is zero, or fill it in a kernel",
         ),

@@ -20,7 +20,7 @@ pub(super) fn kernel(instruction: &str) -> String {
 .reg .b32 %r<9>;
 .reg .b64 %d<9>;
 .reg .f32 %f<9>;
-.reg .f64 %g<9>;
+.reg .f64 %g<9>; .reg .b128 %x<9>;
 .local .align 8 .b8 depot[16];
 .param .align 4 .b8 argument[8];
 .param .b32 result;

@@ -7,3 +7,4 @@ mod floats;
 mod form;
 mod memory;
 mod modules;
+mod types;

@@ -116,18 +116,23 @@ impl Body<'_, '_> {
         (high, self.b.unary(Unary::ToFloat { to: Kind::F64, signed: false }, low))
     }
 
-    /// Rounded in the asked direction, then to the nearest number that the type has; NaN becomes 0.
+    /// Rounded in the asked direction, then to the nearest number that the type has. NaN becomes 0, or where one of the types has 64 bits, the number with the
+    /// highest bit.
     fn to_integer(&mut self, value: Value, from: Type, to: Type, mode: FloatMode) -> Value {
         let value = self.flushed(from, mode.flush, value);
         let value = if is_half(from) { self.half_to_f32(from, value) } else { value };
         let value = self.rounded(value, mode.rounding);
         let signed = to.is_signed();
-        let integer = self.b.unary(Unary::ToInteger { to: kind(to), signed }, value);
-        if to.bits() >= 32 {
+        let mut integer = self.b.unary(Unary::ToInteger { to: kind(to), signed }, value);
+        if to.bits() < 32 {
+            let (least, most) = bounds(to);
+            integer = self.clamp(integer, least as u64, most as u64, signed);
+        }
+        if from.bits() < 64 && to.bits() < 64 {
             return integer;
         }
-        let (least, most) = bounds(to);
-        self.clamp(integer, least as u64, most as u64, signed)
+        let (is_number, highest) = (self.b.eq(value, value), self.b.int(kind(to), 1 << (to.bits() - 1)));
+        self.b.select(is_number, integer, highest)
     }
 
     /// A float rounded to an integer.
@@ -142,7 +147,9 @@ impl Body<'_, '_> {
     }
 
     fn between_floats(&mut self, value: Value, from: Type, to: Type, mode: FloatMode) -> Value {
-        let mut value = self.flushed(from, mode.flush, value);
+        // `.ftz` is about 32-bit floats only.
+        let mut value = self.flushed(from, mode.flush && from == Type::F32, value);
+        let mode = FloatMode { flush: mode.flush && to == Type::F32, ..mode };
         let to_integer = matches!(
             mode.rounding,
             Rounding::IntegerNearestEven | Rounding::IntegerZero | Rounding::IntegerDown | Rounding::IntegerUp

@@ -89,7 +89,7 @@ impl Body<'_, '_> {
             return value;
         }
         match ty {
-            Type::F32 => self.b.unary(Unary::Flush, value),
+            Type::F32 | Type::F64 => self.b.unary(Unary::Flush, value),
             Type::F16 | Type::Bf16 => {
                 let (exponent, sign) = (self.b.i32(if ty == Type::F16 { 0x7c00 } else { 0x7f80 }), self.b.i32(0x8000));
                 let (exponent, sign) = (self.b.and(value, exponent), self.b.and(value, sign));
@@ -270,8 +270,7 @@ impl Body<'_, '_> {
             let mask = self.b.i32(if flip { 0x8000 } else { 0x7fff });
             return if flip { self.b.xor(a, mask) } else { self.b.and(a, mask) };
         }
-        let value = self.b.unary(if flip { Unary::Neg } else { Unary::Abs }, a);
-        self.b.canonical(value)
+        self.b.unary(if flip { Unary::Neg } else { Unary::Abs }, a)
     }
 
     fn unary_64(&mut self, op: FloatUnary, rounding: Rounding, a: Value) -> Result<Value> {

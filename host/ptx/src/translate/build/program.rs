@@ -236,7 +236,7 @@ impl<'a> Workshop<'a> {
             if variable.space == Space::Local {
                 if self.survey.recursive(id) {
                     let text = format!(
-                        "{} calls itself and has variables in local memory, which is not supported",
+                        "{} is recursive and has variables in local memory, which is not supported",
                         function.name
                     );
                     return Err(TranslateError::new(variable.position, text));

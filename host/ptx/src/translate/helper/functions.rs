@@ -86,23 +86,84 @@ pub fn log2(b: &mut Builder) -> Value {
     b.unary(Unary::Demote, value)
 }
 
+/// 2/π in binary, 32 digits a word, with 32 zeros before the point.
+const TWO_OVER_PI: [u64; 8] =
+    [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
+
+/// A large angle as quarters of a turn and a rest, by whole numbers (Payne, Hanek): of 2/π only those digits are multiplied that don't make whole turns.
+fn far_angle(b: &mut Builder, x: Value) -> (Value, Value) {
+    let bits = b.reinterpret(x, Kind::I32);
+    let (fraction, unit, place, bias) = (b.i32(0x7f_ffff), b.i32(0x80_0000), b.i32(23), b.i32(120));
+    let mantissa = b.and(bits, fraction);
+    let mantissa = b.or(mantissa, unit);
+    let mantissa = b.unary(Unary::Widen { signed: false }, mantissa);
+    let exponent = b.shr_u(bits, place);
+    let exponent_mask = b.i32(0xff);
+    let exponent = b.and(exponent, exponent_mask);
+    // x = mantissa · 2ᵏ with k from 1 on: the digits of 2/π that count begin with the one before the k-th behind the point.
+    let first = b.sub(exponent, bias);
+    let (five, last) = (b.i32(5), b.i32(31));
+    let (word, shift) = (b.shr_u(first, five), b.and(first, last));
+    let shift = b.unary(Unary::Widen { signed: false }, shift);
+    let mut high = b.i64(0);
+    let mut low = b.i64(0);
+    for index in (0..TWO_OVER_PI.len() - 2).rev() {
+        let number = b.i32(index as u32);
+        let here = b.eq(word, number);
+        let upper = b.i64(TWO_OVER_PI[index] << 32 | TWO_OVER_PI[index + 1]);
+        let lower = b.i64(TWO_OVER_PI[index + 2]);
+        (high, low) = (b.select(here, upper, high), b.select(here, lower, low));
+    }
+    let half = b.i64(32);
+    let spare = b.sub(half, shift);
+    let (high, low) = (b.shl(high, shift), b.shr_u(low, spare));
+    let digits = b.or(high, low);
+    // In units of 2⁻⁶² quarters; what is left out at the top are whole turns.
+    let angle = b.mul(digits, mantissa);
+    let (round, place) = (b.i64(1 << 61), b.i64(62));
+    let rounded = b.add(angle, round);
+    let quadrant = b.shr_u(rounded, place);
+    let whole = b.shl(quadrant, place);
+    let rest = b.sub(angle, whole);
+    let rest = b.unary(Unary::ToFloat { to: Kind::F64, signed: true }, rest);
+    let scale = b.f64(std::f64::consts::FRAC_PI_2 / (1_u64 << 62) as f64);
+    let rest = b.mul(rest, scale);
+    // The other way round for a negative angle.
+    let zero = b.i32(0);
+    let negative = b.lt_s(bits, zero);
+    let (zero, flipped) = (b.i64(0), b.unary(Unary::Neg, rest));
+    let back = b.sub(zero, quadrant);
+    (b.select(negative, flipped, rest), b.select(negative, back, quadrant))
+}
+
 /// The sine, or with a quarter of a turn more the cosine.
 pub fn sine(b: &mut Builder, shifted: bool) -> Value {
     let x = b.argument(0);
     let wide = b.unary(Unary::Promote, x);
-    // Beyond this a number of 64 bits no longer says where in the turn it is.
-    let limit = b.f64(f64::from_bits((1023 + 48) << 52));
     let (size, zero) = (b.unary(Unary::Abs, wide), b.f64(0.0));
-    let far = b.lt(limit, size);
-    let near = b.select(far, zero, wide);
     let turns = b.f64(std::f64::consts::FRAC_2_PI);
-    let quarters = b.mul(near, turns);
+    let quarters = b.mul(wide, turns);
     let quarters = b.unary(Unary::Nearest, quarters);
     let negated = b.unary(Unary::Neg, quarters);
     // π/2 in two parts.
     let (first, second) = (b.f64(std::f64::consts::FRAC_PI_2), b.f64(6.123_233_995_736_766e-17));
-    let rest = b.fma(negated, first, near);
+    let rest = b.fma(negated, first, wide);
     let rest = b.fma(negated, second, rest);
+    let quadrant = b.unary(Unary::ToInteger { to: Kind::I64, signed: true }, quarters);
+    let (rest_variable, quadrant_variable) = (b.variable(Kind::F64), b.variable(Kind::I64));
+    b.write(rest_variable, rest);
+    b.write(quadrant_variable, quadrant);
+    let (far, behind) = (b.block(), b.block());
+    let limit = b.f64(16_777_216.0);
+    let is_far = b.lt(limit, size);
+    b.branch(is_far, far, behind);
+    b.start(far);
+    let (rest, quadrant) = far_angle(b, x);
+    b.write(rest_variable, rest);
+    b.write(quadrant_variable, quadrant);
+    b.jump(behind);
+    b.start(behind);
+    let (rest, quadrant) = (b.read(rest_variable), b.read(quadrant_variable));
     let square = b.mul(rest, rest);
     let sine = polynomial(
         b,
@@ -115,7 +176,6 @@ pub fn sine(b: &mut Builder, shifted: bool) -> Value {
         square,
         &[1.0 / 479_001_600.0, -1.0 / 3_628_800.0, 1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0],
     );
-    let quadrant = b.unary(Unary::ToInteger { to: Kind::I64, signed: true }, quarters);
     let (one, two) = (b.i64(1), b.i64(2));
     let quadrant = if shifted { b.add(quadrant, one) } else { quadrant };
     let (odd, back) = (b.and(quadrant, one), b.and(quadrant, two));

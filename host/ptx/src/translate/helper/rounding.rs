@@ -59,7 +59,8 @@ pub fn round(b: &mut Builder, format: Format, direction: Direction) -> Value {
     let magnitude = b.reinterpret(magnitude_bits, Kind::F64);
     let units = b.mul(magnitude, scale);
     let units = whole(b, units, direction, sign);
-    let units = b.unary(Unary::ToInteger { to: Kind::I64, signed: false }, units);
+    // The largest is not so large that the exponent, added to it, would come round to 0.
+    let units = b.unary(Unary::ToInteger { to: Kind::I64, signed: true }, units);
     let steps = b.sub(exponent, lowest);
     let fraction = b.i64(fraction as u64);
     let steps = b.shl(steps, fraction);
@@ -273,11 +274,19 @@ pub fn add(b: &mut Builder, direction: Direction) -> Value {
     unmirrored(b, flipped, value)
 }
 
+/// 1 with the sign of a product.
+fn product_sign(b: &mut Builder, x: Value, y: Value) -> Value {
+    let (sign_x, sign_y, one) = (b.reinterpret(x, Kind::I64), b.reinterpret(y, Kind::I64), b.f64(1.0));
+    let sign = b.xor(sign_x, sign_y);
+    let sign = b.reinterpret(sign, Kind::F64);
+    b.binary(Binary::Copysign, one, sign)
+}
+
 /// Exact − product. Where the product is tiny, its last bits are beyond what a float holds: then the smaller factor is scaled up first.
 fn product_error(b: &mut Builder, x: Value, y: Value, product: Value) -> Value {
     let negated = b.unary(Unary::Neg, product);
     let plain = b.fma(x, y, negated);
-    let scale = b.f64(f64::from_bits((1023 + 600) << 52));
+    let scale = power(b, 600);
     let (x_size, y_size) = (b.unary(Unary::Abs, x), b.unary(Unary::Abs, y));
     let x_smaller = b.lt(x_size, y_size);
     let (small, large) = (b.select(x_smaller, x, y), b.select(x_smaller, y, x));
@@ -293,7 +302,7 @@ fn product_error(b: &mut Builder, x: Value, y: Value, product: Value) -> Value {
     let some = b.and(x_some, y_some);
     let vanished = b.and(some, vanished);
     let precise = b.select(vanished, missing, precise);
-    let (size, limit) = (b.unary(Unary::Abs, product), b.f64(f64::from_bits((1023 - 900) << 52)));
+    let (size, limit) = (b.unary(Unary::Abs, product), power(b, -900));
     let tiny = b.lt(size, limit);
     b.select(tiny, precise, plain)
 }
@@ -314,22 +323,14 @@ pub fn div(b: &mut Builder, direction: Direction) -> Value {
     let exact = b.or(infinite, by_zero);
     let quotient = b.div(x, y);
     // The rest of a small dividend is beyond what a float holds: both operands are scaled, which leaves the quotient.
-    let (size, limit, scale, one) = (
-        b.unary(Unary::Abs, x),
-        b.f64(f64::from_bits((1023 - 900) << 52)),
-        b.f64(f64::from_bits((1023 + 200) << 52)),
-        b.f64(1.0),
-    );
+    let (size, limit, scale, one) = (b.unary(Unary::Abs, x), power(b, -900), power(b, 200), b.f64(1.0));
     let small = b.lt(size, limit);
     let scale = b.select(small, scale, one);
     let (scaled_x, scaled_y) = (b.mul(x, scale), b.mul(y, scale));
     let error = division_error(b, scaled_x, scaled_y, quotient);
     let (x_size, q_size) = (b.lt(zero, size), b.eq(quotient, zero));
     let vanished = b.and(x_size, q_size);
-    let (sign_x, sign_y) = (b.reinterpret(x, Kind::I64), b.reinterpret(y, Kind::I64));
-    let sign = b.xor(sign_x, sign_y);
-    let sign = b.reinterpret(sign, Kind::F64);
-    let missing = b.binary(Binary::Copysign, one, sign);
+    let missing = product_sign(b, x, y);
     let error = b.select(vanished, missing, error);
     let error = b.select(infinite, zero, error);
     let value = directed(b, quotient, error, direction);
@@ -339,9 +340,9 @@ pub fn div(b: &mut Builder, direction: Direction) -> Value {
 pub fn sqrt(b: &mut Builder, direction: Direction) -> Value {
     let x = b.argument(0);
     // Scaled by an even power of 2 where the rest would be beyond what a float holds.
-    let (limit, zero, one) = (b.f64(f64::from_bits((1023 - 900) << 52)), b.f64(0.0), b.f64(1.0));
+    let (limit, zero, one) = (power(b, -900), b.f64(0.0), b.f64(1.0));
     let small = b.lt(x, limit);
-    let (up, root_up) = (b.f64(f64::from_bits((1023 + 200) << 52)), b.f64(f64::from_bits((1023 + 100) << 52)));
+    let (up, root_up) = (power(b, 200), power(b, 100));
     let (scale, root_scale) = (b.select(small, up, one), b.select(small, root_up, one));
     let root = b.unary(Unary::Sqrt, x);
     let (scaled, scaled_root) = (b.mul(x, scale), b.mul(root, root_scale));
@@ -352,6 +353,26 @@ pub fn sqrt(b: &mut Builder, direction: Direction) -> Value {
 }
 
 /// The error of a fused product and sum: the product's own error and the sum's, added to what rounding took away.
+fn fused_error(b: &mut Builder, x: Value, y: Value, z: Value, result: Value) -> Value {
+    let product = b.mul(x, y);
+    let negated = b.unary(Unary::Neg, product);
+    let product_error = b.fma(x, y, negated);
+    let (sum, sum_error) = two_sum(b, product, z);
+    let taken = b.sub(sum, result);
+    let (rest, last) = two_sum(b, sum_error, product_error);
+    let first = b.add(taken, rest);
+    let zero = b.f64(0.0);
+    let decided = b.ne(first, zero);
+    b.select(decided, first, last)
+}
+
+/// 2 to this power.
+fn power(b: &mut Builder, exponent: i64) -> Value {
+    b.f64(f64::from_bits(((1023 + exponent) as u64) << 52))
+}
+
+/// The error is computed on operands that are scaled to where nothing of it is lost. Where the product is so small that the result is the third operand, its sign is
+/// all that counts.
 pub fn fma(b: &mut Builder, direction: Direction) -> Value {
     let mut operands = [b.argument(0), b.argument(1), b.argument(2)];
     let exact = any_infinite(b, &operands);
@@ -362,15 +383,43 @@ pub fn fma(b: &mut Builder, direction: Direction) -> Value {
     let (x, y, z) = (*x, *y, *z);
     let result = b.fma(x, y, z);
     let product = b.mul(x, y);
-    let negated = b.unary(Unary::Neg, product);
-    let product_error = b.fma(x, y, negated);
-    let (sum, sum_error) = two_sum(b, product, z);
-    let taken = b.sub(sum, result);
-    let (rest, last) = two_sum(b, sum_error, product_error);
-    let first = b.add(taken, rest);
-    let zero = b.f64(0.0);
-    let decided = b.ne(first, zero);
-    let error = b.select(decided, first, last);
+    let (x_size, y_size, z_size, size) =
+        (b.unary(Unary::Abs, x), b.unary(Unary::Abs, y), b.unary(Unary::Abs, z), b.unary(Unary::Abs, product));
+    let x_smaller = b.lt(x_size, y_size);
+    let (small, large) = (b.select(x_smaller, x, y), b.select(x_smaller, y, x));
+    let (low, high) = (power(b, -900), power(b, 1000));
+    let (tiny, huge_product, huge_sum) = (b.lt(size, low), b.lt(high, size), b.lt(high, z_size));
+    let huge = b.or(huge_product, huge_sum);
+    let (up, down, one) = (power(b, 600), power(b, -200), b.f64(1.0));
+    let scale = b.select(huge, down, one);
+    let scale = b.select(tiny, up, scale);
+    let shrinks = b.lt(scale, one);
+    let (moved, other) = (b.select(shrinks, large, small), b.select(shrinks, small, large));
+    let moved = b.mul(moved, scale);
+    // Of a summand that scaling would lose, only the sign counts.
+    let (least, zero) = (power(b, -700), b.f64(0.0));
+    let (some, little) = (b.lt(zero, z_size), b.lt(z_size, least));
+    let lost = b.and(some, little);
+    let lost = b.and(lost, shrinks);
+    let stand_in = b.binary(Binary::Copysign, least, z);
+    let summand = b.mul(z, scale);
+    let summand = b.select(lost, stand_in, summand);
+    let scaled_result = b.mul(result, scale);
+    let error = fused_error(b, moved, other, summand, scaled_result);
+    let (beside, vanishing, between) = (power(b, -800), power(b, -500), power(b, 800));
+    let scaled_product = b.mul(moved, other);
+    let scaled_size = b.unary(Unary::Abs, scaled_product);
+    let (next_to, gone) = (b.lt(beside, z_size), b.lt(scaled_size, vanishing));
+    let without_trace = b.or(next_to, gone);
+    let without_trace = b.and(tiny, without_trace);
+    let far_below = b.lt(size, between);
+    let far_below = b.and(far_below, huge_sum);
+    let only_sign = b.or(without_trace, far_below);
+    let (x_some, y_some) = (b.lt(zero, x_size), b.lt(zero, y_size));
+    let product_some = b.and(x_some, y_some);
+    let missing = product_sign(b, x, y);
+    let missing = b.select(product_some, missing, zero);
+    let error = b.select(only_sign, missing, error);
     let value = directed(b, result, error, direction);
     let value = without_overflow(b, value, exact, direction);
     unmirrored(b, flipped, value)

@@ -257,7 +257,18 @@ impl Unit<'_> {
 
     fn special_64(&mut self, op: Unary, a: Value) {
         match op {
-            Unary::Flush => self.value(a),
+            Unary::Flush => {
+                self.value(a);
+                self.sink().f64_const(0.0.into());
+                self.value(a);
+                self.sink().f64_copysign();
+                self.sink().f64_const(f64::MIN_POSITIVE.into());
+                self.value(a);
+                self.sink().f64_abs().f64_le().i32_const(1);
+                self.value(a);
+                self.value(a);
+                self.sink().f64_eq().select().select();
+            }
             Unary::Canonical => {
                 self.value(a);
                 self.sink().f64_const(f64::from_bits(NAN_64).into());
@@ -437,8 +448,6 @@ impl Unit<'_> {
     }
 
     fn extreme_64(&mut self, larger: bool, a: Value, b: Value) {
-        self.value(b);
-        self.value(a);
         self.value(a);
         self.value(b);
         let mut sink = self.sink();
@@ -447,9 +456,11 @@ impl Unit<'_> {
         } else {
             sink.f64_min()
         };
+        self.value(a);
         self.value(b);
         self.value(b);
         self.sink().f64_eq().select();
+        self.value(b);
         self.value(a);
         self.value(a);
         self.sink().f64_eq().select();

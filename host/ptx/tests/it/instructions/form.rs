@@ -10,7 +10,7 @@ use std::fmt::Write;
 use steadfast_ptx::module::Type;
 
 use crate::random::{Random, edges};
-use crate::rig::BUFFERS;
+use crate::rig::{BUFFERS, LOCAL};
 
 /// More rows than this and they are drawn by chance from the cross product.
 const MOST_ROWS: usize = 2500;
@@ -188,7 +188,6 @@ pub(super) struct Batch<'a> {
     forms: &'a [Form],
     /// Where each form's operands and results lie.
     places: Vec<(u64, u64)>,
-    pub(super) end: u64,
 }
 
 impl<'a> Batch<'a> {
@@ -202,7 +201,8 @@ impl<'a> Batch<'a> {
                 place
             })
             .collect();
-        Self { forms, places, end }
+        assert!(end < LOCAL, "there is no room for the rows of a batch");
+        Self { forms, places }
     }
 
     /// How many threads it takes.

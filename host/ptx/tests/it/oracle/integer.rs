@@ -94,11 +94,11 @@ fn product(op: IntegerOp, ty: Type, a: u64, b: u64) -> u64 {
     };
     match op {
         IntegerOp::MulLo => truncated(ty, signed_value(ty, a).wrapping_mul(signed_value(ty, b))),
-        IntegerOp::MulHi if ty == Type::U64 => (u128::from(a) * u128::from(b) >> 64) as u64,
-        IntegerOp::MulHi => truncated(ty, signed_value(ty, a) * signed_value(ty, b) >> ty.bits()),
+        IntegerOp::MulHi if ty == Type::U64 => ((u128::from(a) * u128::from(b)) >> 64) as u64,
+        IntegerOp::MulHi => truncated(ty, (signed_value(ty, a) * signed_value(ty, b)) >> ty.bits()),
         IntegerOp::MulWide => truncated(wide(ty), signed_value(ty, a) * signed_value(ty, b)),
         IntegerOp::Mul24Lo => truncated(ty, narrow(a) * narrow(b)),
-        IntegerOp::Mul24Hi => truncated(ty, narrow(a) * narrow(b) >> 16),
+        IntegerOp::Mul24Hi => truncated(ty, (narrow(a) * narrow(b)) >> 16),
         other => unreachable!("{other:?} is no product"),
     }
 }

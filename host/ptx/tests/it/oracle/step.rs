@@ -203,7 +203,7 @@ impl<'a> Oracle<'a> {
                             target.copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
                         }
                         None => {
-                            self.store(self.address(view, frame, address)?.wrapping_add(index * bytes), bytes, value)?
+                            self.store(self.address(view, frame, address)?.wrapping_add(index * bytes), bytes, value)?;
                         }
                     }
                 }

@@ -101,7 +101,7 @@ fn every_block_runs_once_on_any_number_of_cores() {
             bench.run(blocks, [1; 3]).unwrap();
             let added = bench.words().iter().zip(before).map(|(after, before)| after - before).collect::<Vec<_>>();
             let expected = (0..1024).map(|block| u32::from(block < blocks)).collect::<Vec<_>>();
-            assert_eq!(added, expected, "{cores} cores, {blocks} blocks");
+            assert!(added == expected, "{cores} cores, {blocks} blocks");
         }
     }
 }
@@ -179,14 +179,6 @@ fn frames_of_threads_have_their_room() {
     bench.compiled.kernel.frame_bytes = 1 << 20;
     let Err(DeviceError::OutOfMemory(text)) = bench.run(1, [1024, 1, 1]) else { panic!("there is room") };
     assert!(text.contains("512.0 MiB is the most"), "{text}");
-}
-
-#[test]
-fn instructions_that_the_host_would_carry_out_are_refused() {
-    let bench = Bench::new(1, COUNT);
-    let fill = "(memory.fill $device (i64.const 0) (i32.const 0) (i64.const 1000000))";
-    let refused = wasmtime::Module::new(&bench.device.seats.engine, wat::parse_str(text(fill)).unwrap()).unwrap_err();
-    assert!(format!("{refused:#}").contains("bulk memory"), "{refused:#}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use steadfast::device::{Argument, Launch};
 
-use super::{load, wide};
+use super::{load, load_misc, wide};
 use crate::device::lab::{Lab, assert_near};
 
 use Argument::{Buffer, Float32, Int32, Int64, Uint64};
@@ -164,7 +164,7 @@ pub fn heat(lab: &mut Lab) {
 }
 
 pub fn philox(lab: &mut Lab) {
-    let module = load(lab, "misc");
+    let module = load_misc(lab);
     let seed = 0x0123_4567_89ab_cdef_u64;
     let out = lab.poisoned::<u32>(200);
     lab.launch(module, "philox", 2, 128, &[Buffer(out, 0), Uint64(seed), Int32(200)]).unwrap();
@@ -185,11 +185,31 @@ pub fn philox(lab: &mut Lab) {
     assert_eq!(lab.download::<u32>(out), expected);
 }
 
+const DOT_PRODUCTS: &str = "
+.visible .entry dots(.param .u64 a, .param .u64 b, .param .u64 c) {
+    .reg .u32 %r<8>;
+    .reg .u64 %rd<8>;
+    ld.param.u64 %rd1, [a];
+    ld.param.u64 %rd2, [b];
+    ld.param.u64 %rd3, [c];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd4, %r1, 4;
+    add.u64 %rd5, %rd1, %rd4;
+    add.u64 %rd6, %rd2, %rd4;
+    add.u64 %rd7, %rd3, %rd4;
+    ld.global.u32 %r2, [%rd5];
+    ld.global.u32 %r3, [%rd6];
+    prmt.b32 %r4, %r2, %r3, 0x5140;
+    dp4a.s32.s32 %r5, %r2, %r3, %r4;
+    st.global.u32 [%rd7], %r5;
+    ret;
+}";
+
 pub fn dot_products(lab: &mut Lab) {
-    let module = load(lab, "misc");
+    let module = lab.module(DOT_PRODUCTS);
     let (a, b) = (lab.below(u32::MAX, 100), lab.below(u32::MAX, 100));
     let (ba, bb, bc) = (lab.upload(&a), lab.upload(&b), lab.poisoned::<u32>(100));
-    lab.launch(module, "dp4", 1, 128, &[Buffer(ba, 0), Buffer(bb, 0), Buffer(bc, 0), Int32(100)]).unwrap();
+    lab.launch(module, "dots", 1, 100, &[Buffer(ba, 0), Buffer(bb, 0), Buffer(bc, 0)]).unwrap();
     let expected: Vec<u32> = a
         .iter()
         .zip(&b)

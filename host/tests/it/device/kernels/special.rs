@@ -2,13 +2,13 @@
 
 use steadfast::device::{Argument, Launch};
 
-use super::{load, wide};
+use super::{load_misc, wide};
 use crate::device::lab::{Lab, assert_near, to_bytes};
 
 use Argument::{Buffer, Bytes, Float32, Int32, Uint32};
 
 pub fn structures(lab: &mut Lab) {
-    let module = load(lab, "misc");
+    let module = load_misc(lab);
     let count = 200;
     let x = lab.normal(count);
     let (bx, out) = (lab.upload(&x), lab.poisoned::<f32>(count));
@@ -25,7 +25,7 @@ pub fn structures(lab: &mut Lab) {
 }
 
 pub fn constants(lab: &mut Lab) {
-    let module = load(lab, "misc");
+    let module = load_misc(lab);
     let k: Vec<u32> = lab.below(1000, 100);
     let (bk, out) = (lab.upload(&k), lab.poisoned::<f32>(100));
     for _ in 0..3 {
@@ -39,7 +39,7 @@ pub fn constants(lab: &mut Lab) {
 }
 
 pub fn locals_and_calls(lab: &mut Lab) {
-    let module = load(lab, "misc");
+    let module = load_misc(lab);
     let (threads, picks) = (64, 50);
     let x = lab.normal(threads * 32);
     let index = lab.below(1000, picks);
@@ -58,7 +58,7 @@ pub fn locals_and_calls(lab: &mut Lab) {
 }
 
 pub fn switches(lab: &mut Lab) {
-    let module = load(lab, "misc");
+    let module = load_misc(lab);
     let count = 300;
     let x: Vec<f32> = lab.normal(count).into_iter().map(|number| number * 10.0).collect();
     let k: Vec<u32> = lab.below(12, count);
@@ -83,7 +83,7 @@ pub fn switches(lab: &mut Lab) {
 }
 
 pub fn locks(lab: &mut Lab) {
-    let module = load(lab, "misc");
+    let module = load_misc(lab);
     let count = 1000;
     let x: Vec<f64> = lab.normal(count).into_iter().map(f64::from).collect();
     let (bx, out) = (lab.upload(&x), lab.upload(&[0.5_f64, 0.0]));
@@ -96,7 +96,7 @@ pub fn locks(lab: &mut Lab) {
 }
 
 pub fn fractal(lab: &mut Lab) {
-    let module = load(lab, "misc");
+    let module = load_misc(lab);
     let (width, height, t) = (50_usize, 37_usize, 0.6_f32);
     let out = lab.poisoned::<f32>(width * height);
     let arguments = [Buffer(out, 0), Int32(width as i32), Int32(height as i32), Float32(t)];
