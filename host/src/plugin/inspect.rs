@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 use wasmparser::component_types::ComponentEntityType;
-use wasmparser::{Chunk, Encoding, Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::versions::{self, StateVersions};
 use super::world::{self, Problem};
@@ -147,29 +147,14 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
     inspection
 }
 
-/// Whether a component imports the device, told from its imports alone: in no time, and without a look at whether it is valid.
+/// Whether a component imports the device, told from its imports alone: without a look at whether it is valid.
 pub fn imports_device(bytes: &[u8]) -> bool {
-    let mut parser = Parser::new(0);
-    let mut rest = bytes;
-    while let Ok(Chunk::Parsed { consumed, payload }) = parser.parse(rest, true) {
-        rest = &rest[consumed..];
-        let skipped = match payload {
-            Payload::ModuleSection { unchecked_range, .. } | Payload::ComponentSection { unchecked_range, .. } => {
-                parser.skip_section();
-                unchecked_range.len()
-            }
-            Payload::ComponentImportSection(imports) => {
-                if world::uses_device(imports.into_iter().flatten().map(|import| import.name.name)) {
-                    return true;
-                }
-                0
-            }
-            Payload::End(_) => break,
-            _ => 0,
-        };
-        rest = rest.get(skipped..).unwrap_or_default();
-    }
-    false
+    let sections = Parser::new(0).parse_all(bytes).map_while(Result::ok);
+    let imports = sections.filter_map(|section| match section {
+        Payload::ComponentImportSection(imports) => Some(imports.into_iter().map_while(Result::ok)),
+        _ => None,
+    });
+    world::uses_device(imports.flatten().map(|import| import.name.name))
 }
 
 /// A digest's beginning, for people.

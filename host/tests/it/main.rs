@@ -9,7 +9,7 @@
 //! | `swaps` | another plugin in the place of the one that runs |
 //! | `volume` | the volume must be the volume; more of it in `refusals::volumes` |
 //! | `memory` | what a container allows |
-//! | `buffers` | a plugin on the device: buffers, kernels and what checkpoints keep of them |
+//! | `buffers` | a plugin whose state is on the device: what checkpoints keep of it, and how its kernels end an attempt |
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `device` | what every device must do: the conformance suite |

@@ -51,6 +51,20 @@ fn a_component_need_not_say_which_state_it_reads() {
 }
 
 #[test]
+fn the_device_is_seen_among_the_imports_of_whatever_bytes() {
+    let with = wat::parse_str(
+        r#"(component (core module (func)) (import "wasi:cli/exit@0.2.6" (instance)) (import "steadfast:job/device@0.1.0" (instance)))"#,
+    )
+    .unwrap();
+    assert!(imports_device(&with));
+    assert!(!imports_device(&Text::default().build()));
+    // Before its imports there is nothing to see, wherever it ends.
+    let seen: Vec<bool> = (0..with.len()).map(|end| imports_device(&with[..end])).collect();
+    assert!(!seen[..with.len() / 2].contains(&true));
+    assert!(!imports_device(b"\0asm\x01\0\0\0") && !imports_device(b"\xff"));
+}
+
+#[test]
 fn paths_that_are_no_files_are_named() {
     let runtime = Runtime::new(None).unwrap();
     let refusal = |path: &Path| runtime.load(path, &|_| {}).err().unwrap().to_string();

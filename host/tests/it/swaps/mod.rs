@@ -92,7 +92,10 @@ fn a_changed_file_takes_over_between_two_steps_and_nothing_is_lost() {
 #[test]
 fn what_the_device_holds_goes_over_to_the_new_plugin_and_back_to_the_old() {
     const ON_THE_DEVICE: &str = r#"{"steps": 12, "kernels": false}"#;
-    let whole = undisturbed("keeps_buffers", ON_THE_DEVICE);
+    // Alone under the same name, of which the seed is made.
+    let alone = Job::with(&variant("keeps_buffers", 1), ON_THE_DEVICE);
+    alone.run("").done();
+    let whole = alone.place.finished("stochastic");
     // One that goes on, and one that cannot read the state and does not even use a device.
     for (next, said) in [
         (variant("keeps_buffers", 2), "has run step 6, and the job goes on under it"),
