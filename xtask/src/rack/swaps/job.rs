@@ -200,9 +200,7 @@ impl Job {
     /// Lets the training come to an end soon, and compares what it has come to; answers how many steps that were.
     pub(super) fn finish(&mut self, releases: &Releases) -> Result<u64> {
         self.stop()?;
-        let said = fs::read_to_string(self.log())?;
-        let safe = said.rsplit_once("Stopped: ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
-        let epochs = safe.context("the last attempt does not say how many steps are safe")? / STEPS_AN_EPOCH + 2;
+        let epochs = self.next_step()? / STEPS_AN_EPOCH + 2;
         let config = format!(r#"{{"pause_ms": 0, "digits": {{"epochs": {epochs}}}}}"#);
         fs::write(self.file(), releases.first())?;
         self.begin(&[&config, "--accept-changed", "config"])?;
@@ -222,12 +220,24 @@ impl Job {
         Ok(epochs * STEPS_AN_EPOCH)
     }
 
+    /// Of the newest checkpoint.
+    fn next_step(&self) -> Result<u64> {
+        let shown = String::from_utf8(self.said(&["checkpoint", "show"], &[])?)?;
+        let before = shown.split_once(" is the next to run").and_then(|(before, _)| before.split_whitespace().last());
+        before.and_then(|step| step.parse().ok()).with_context(|| format!("no checkpoint names its step:\n{shown}"))
+    }
+
     /// One of the outputs.
     fn output(&self, name: &str) -> Result<Vec<u8>> {
-        let mut cat = host::command();
-        cat.args(["output", "cat"]).arg(self.folder.join("volume")).arg(name);
-        let found = cat.stderr(Stdio::inherit()).output()?;
-        if found.status.success() { Ok(found.stdout) } else { bail!("there is no output {name}") }
+        self.said(&["output", "cat"], &[name])
+    }
+
+    /// What a command says of the volume.
+    fn said(&self, command: &[&str], arguments: &[&str]) -> Result<Vec<u8>> {
+        let mut look = host::command();
+        look.args(command).arg(self.folder.join("volume")).args(arguments);
+        let said = look.stderr(Stdio::inherit()).output()?;
+        if said.status.success() { Ok(said.stdout) } else { bail!("{} ended with {}", command.join(" "), said.status) }
     }
 }
 
