@@ -5,7 +5,8 @@
 //! *Baseline*: `Guest::snapshot` of the same component, `Guest::restore` of another guest that is there already, and its first step.
 //!
 //! `digits` reads its data again when it is restored. It is measured as it is, and as a component of 20 MB: with a core module
-//! beside its own that is compiled and instantiated, and never called. A guest that only counts shows what is the same for all.
+//! beside its own that is compiled and instantiated, and never called. A guest that only counts, small and large, shows what the host
+//! itself takes.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -23,7 +24,9 @@ use crate::grown::{grown, marked};
 use crate::measure::{Row, in_turn, seconds};
 use crate::places;
 
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 7;
+/// A round is the quickest of so many: the time on the wall has in it whatever else the machine does.
+const CHANGES: usize = 5;
 const DIGITS: &str = r#"{"epochs": 1000000}"#;
 const IDLES: &str = r#"{"steps": 1000000000000}"#;
 
@@ -37,6 +40,7 @@ pub fn figures() -> Result<Vec<Row>> {
         measured(&format!("changing `digits` : {baseline}"), &digits, DIGITS, Some(1.2))?,
         measured(&format!("the same as {size} : {baseline}"), &large, DIGITS, Some(1.2))?,
         measured(&format!("changing a guest that only counts : {baseline}"), &idles, IDLES, None)?,
+        measured(&format!("the same, of 20 MB too : {baseline}"), &grown(&idles)?, IDLES, None)?,
     ])
 }
 
@@ -52,10 +56,14 @@ fn measured(figure: &str, component: &[u8], config: &str, target: Option<f64>) -
     let rounds = in_turn(
         &mut (running, by_hand),
         ROUNDS,
-        |(running, _)| running.change(),
-        |(running, by_hand)| running.held(|| by_hand.change()),
+        |(running, _)| quickest(|| running.change()),
+        |(running, by_hand)| running.held(|| quickest(|| by_hand.change())),
     )?;
     Ok(rounds.row(figure, 1.0, target))
+}
+
+fn quickest(mut change: impl FnMut() -> Result<f64>) -> Result<f64> {
+    (0..CHANGES).try_fold(f64::INFINITY, |least, _| Ok(change()?.min(least)))
 }
 
 /// A job whose plugin is changed.

@@ -201,9 +201,7 @@ impl Job {
     /// Lets the training come to an end soon, and compares what it has come to; answers how many steps that were.
     pub(super) fn finish(&mut self, releases: &Releases) -> Result<u64> {
         self.stop()?;
-        let said = fs::read_to_string(self.log())?;
-        let safe = said.rsplit_once("Stopped: ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
-        let epochs = safe.context("the last attempt does not say how many steps are safe")? / STEPS_AN_EPOCH + 2;
+        let epochs = self.next_step()? / STEPS_AN_EPOCH + 2;
         let config = format!(r#"{{"epochs": {epochs}}}"#);
         fs::write(self.file(), releases.first())?;
         self.begin(&[&options(0, &config), "--accept-changed", "config"])?;
@@ -223,6 +221,13 @@ impl Job {
         }
         Ok(epochs * STEPS_AN_EPOCH)
     }
+
+    /// Of the newest checkpoint.
+    fn next_step(&self) -> Result<u64> {
+        let shown = String::from_utf8(said(&["checkpoint", "show"], &self.folder.join("volume"), &[])?)?;
+        let before = shown.split_once(" is the next to run").and_then(|(before, _)| before.split_whitespace().last());
+        before.and_then(|step| step.parse().ok()).with_context(|| format!("no checkpoint names its step:\n{shown}"))
+    }
 }
 
 impl Drop for Job {
@@ -234,9 +239,14 @@ impl Drop for Job {
 
 /// One of the outputs of the job on a volume.
 pub(super) fn output(volume: &Path, name: &str) -> Result<Vec<u8>> {
-    let mut cat = host::command();
-    let found = cat.args(["output", "cat"]).arg(volume).arg(name).stderr(Stdio::inherit()).output()?;
-    if found.status.success() { Ok(found.stdout) } else { bail!("there is no output {name}") }
+    said(&["output", "cat"], volume, &[name])
+}
+
+/// What a command says of a volume.
+fn said(command: &[&str], volume: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
+    let mut look = host::command();
+    let said = look.args(command).arg(volume).args(arguments).stderr(Stdio::inherit()).output()?;
+    if said.status.success() { Ok(said.stdout) } else { bail!("{} ended with {}", command.join(" "), said.status) }
 }
 
 /// What a release is given, with so long a pause before each step.
