@@ -9,14 +9,15 @@
 //!                                               └──────────► exit code
 //! ```
 //!
-//! Data flows one way. [`job`], and [`trial`], which only reads, are the modules that know plugin and checkpoint; those never import
-//! one another. Start reading at `job/run.rs`.
+//! Data flows one way. [`job`], and [`trial`], which only reads, are the modules that know plugin and checkpoint; those, and [`registry`], never
+//! import one another. Start reading at `job/run.rs`.
 //!
 //! | module | what it is for |
 //! |---|---|
 //! | [`cli`] | one file a command: arguments to a validated specification |
 //! | [`job`] | the specification, the loop, when to save, the outcome and its exit code |
 //! | [`plugin`] | engine, limits, typed calls, the imports that a guest sees |
+//! | [`registry`] | plugins by reference: pulled, pushed, kept by digest |
 //! | [`checkpoint`] | the file format, the volume, which checkpoint counts, outputs across attempts |
 //! | [`platform`] | who am I (job, task, attempt), how will I be stopped, does the volume last |
 //! | [`report`] | log lines, progress, the opening block |
@@ -51,6 +52,7 @@ pub mod cli;
 pub mod job;
 pub mod platform;
 pub mod plugin;
+pub mod registry;
 pub mod report;
 pub mod supervise;
 pub mod trial;

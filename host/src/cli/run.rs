@@ -7,20 +7,21 @@ use clap::Args;
 
 use crate::checkpoint::volume::may_pass;
 use crate::job::ExitCode;
-use crate::job::spec::{JobSpec, LogFormat};
+use crate::job::spec::{JobSpec, LogFormat, PluginSource};
 use crate::platform::{Engine, Environment, StopRequests, process_environment};
 
 use super::failure::Failure;
 use super::options::RunOptions;
-use super::values::Place;
+use super::values::{Place, Source};
 
 /// Run a job, going on from its newest checkpoint
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(super) struct RunCommand {
-    /// The component, or a job's file: the same options, without dashes, as TOML
-    #[arg(value_name = "PLUGIN.wasm|JOB.toml")]
-    pub(super) target: Place,
+    /// The component, in a file or a registry (oci://HOST/REPOSITORY:TAG or @sha256:…), or a job's file: the same options, without
+    /// dashes, as TOML
+    #[arg(value_name = "PLUGIN.wasm|oci://…|JOB.toml")]
+    pub(super) target: Source,
 
     #[command(flatten)]
     pub(super) options: RunOptions,
@@ -35,6 +36,9 @@ Examples:
   steadfast run digits.wasm --input data --every 5m --volume /mnt/bucket
       The same on a platform: name, task and attempt come from its environment.
 
+  steadfast run oci://registry.example/team/digits:2 --volume /mnt/bucket
+      The plugin comes from a registry. The tag is looked up once: later attempts go on with what it came to.
+
   steadfast run job.toml --dry-run
       Shows who this attempt would be, where it would go on, and what ten seconds can save.
 
@@ -42,7 +46,7 @@ Examples:
       Goes on with a changed configuration. Without the second option it is refused.
 
 A job's file:
-  plugin = \"digits.wasm\"        # relative to this file
+  plugin = \"digits.wasm\"        # relative to this file; or a reference, oci://…
   input = \"data\"
   every = \"5m\"
   [config]
@@ -55,7 +59,13 @@ A job's file:
 impl RunCommand {
     /// The specification: options win over the environment, and that over the job's file.
     pub(super) fn resolve(self, environment: Environment<'_>) -> Result<JobSpec, Failure> {
-        let Self { target, mut options } = self;
+        let (source, options) = self.merged(environment)?;
+        specification(options, source)
+    }
+
+    /// The plugin, and all options that are given anywhere.
+    pub(super) fn merged(self, environment: Environment<'_>) -> Result<(PluginSource, RunOptions), Failure> {
+        let Self { target: Source(target), mut options } = self;
         if options.volume.is_none() {
             let given = environment("STEADFAST_VOLUME").filter(|path| !path.is_empty());
             options.volume = given
@@ -63,12 +73,14 @@ impl RunCommand {
                 .transpose()
                 .map_err(|reason| Failure::usage(format!("the variable STEADFAST_VOLUME is no path: {reason}")))?;
         }
-        if is_job_file(&target.0) {
-            options = options.or(super::job_file::read(&target.0)?);
-        } else {
-            options.plugin = Some(target.clone());
+        match target {
+            PluginSource::File(file) if is_job_file(&file) => {
+                let mut options = options.or(super::job_file::read(&file)?);
+                let source = options.plugin.take().map_or(PluginSource::File(file), |Source(source)| source);
+                Ok((source, options))
+            }
+            source => Ok((source, options)),
         }
-        specification(options, target)
     }
 }
 
@@ -110,8 +122,8 @@ fn is_job_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
-fn specification(options: RunOptions, target: Place) -> Result<JobSpec, Failure> {
-    let mut spec = JobSpec::new(options.plugin.unwrap_or(target).0);
+fn specification(options: RunOptions, plugin: PluginSource) -> Result<JobSpec, Failure> {
+    let mut spec = JobSpec::new(plugin);
     if let Some(config) = options.config {
         spec.config = super::config::canonical(&config.load(Path::new(""))?);
     }

@@ -5,15 +5,15 @@
 //! it and says that it reads the state: that is a change of plugin like any other, on probation. A file of another name is no
 //! other version of the plugin, and most likely a mistake: it is refused, unless an option says what is meant.
 
-use std::path::Path;
 use std::time::Instant;
 
 use super::RunError;
 use super::changes;
 use super::run::Context;
+use super::source::{self, Component};
 use super::spec::{Changeable, PluginFrom};
 use super::steps::Probation;
-use crate::checkpoint::metadata::Metadata;
+use crate::checkpoint::metadata::{Metadata, PluginFacts};
 use crate::checkpoint::store::{History, Session};
 use crate::plugin::{self, Plugin, short};
 
@@ -60,7 +60,7 @@ pub(super) fn choose(
             tracing::info!(
                 "The plugin in the file, {found}, is new to this job and reads state of version {version}: it takes over from {own}, on probation"
             );
-            let old = kept(context, session, &jobs.digest)?;
+            let old = kept(context, session, jobs)?;
             let probation = old.map(|old| Probation { old, since: Instant::now() });
             Ok(Chosen { plugin: file, probation, changed })
         }
@@ -70,7 +70,7 @@ pub(super) fn choose(
                 None if known => "since the job has left or tried the other before",
                 None => "since the other does not say that it reads the state",
             };
-            let Some(plugin) = kept(context, session, &jobs.digest)? else {
+            let Some(plugin) = kept(context, session, jobs)? else {
                 return refused();
             };
             tracing::info!("Going on under {own}, from the volume, and not under {found}, from the file, {why}");
@@ -80,11 +80,18 @@ pub(super) fn choose(
     }
 }
 
+/// The plugin of a checkpoint, which the job has kept.
+fn kept(context: &Context<'_>, session: &Session, facts: &PluginFacts) -> Result<Option<Plugin>, RunError> {
+    let Some(mut component) = kept_component(session, &facts.digest)? else { return Ok(None) };
+    component.artifact = facts.artifact.as_ref().map(source::artifact);
+    Ok(Some(component.compile(context.runtime, &|_| {})?))
+}
+
 /// The component that the job has kept under this digest.
-fn kept(context: &Context<'_>, session: &Session, digest: &str) -> Result<Option<Plugin>, RunError> {
+pub(super) fn kept_component(session: &Session, digest: &str) -> Result<Option<Component>, RunError> {
     match session.kept_plugin(digest)? {
         Some(bytes) if plugin::digest(&bytes) == digest => {
-            Ok(Some(context.runtime.load_bytes(Path::new(digest), &bytes)?))
+            Ok(Some(Component { label: digest.into(), bytes, artifact: None }))
         }
         Some(_) => {
             tracing::warn!("The component {} on the volume is damaged", short(digest));

@@ -9,6 +9,7 @@
 //! | `memory` | whether guest, state and host fit into the memory that is allowed |
 //! | `begin` | which checkpoint it goes on from, and the guest brought to that point |
 //! | `steps` | the loop: step, save when due, stop when asked |
+//! | `source`, `wanted` | a file or a registry; which component is loaded from there, or from the volume |
 //! | `loading` | the plugin, read and compiled while requests to stop are heard |
 //! | `journal` | the attempt's record of itself, which several threads write |
 //! | `saver` | the thread that owns the session and writes checkpoints |
@@ -37,8 +38,10 @@ mod pace;
 mod run;
 mod saver;
 mod scene;
+pub mod source;
 pub mod spec;
 mod steps;
+mod wanted;
 mod watch;
 
 pub use error::RunError;

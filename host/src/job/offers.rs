@@ -2,10 +2,11 @@
 //!
 //! A thread of its own looks at the plugin's file, from time to time (`--watch`) and when it is asked to (SIGHUP). A file is read
 //! once it has stood unchanged from one look to the next, and counts only if it is the same file afterwards: what is being
-//! copied is left alone. Nothing here touches the job; a file that is no plugin is told of, and looked at again when it changes.
+//! copied is left alone. A registry is asked on SIGHUP alone, which is a user's wish that a moved tag count from now on. Nothing here
+//! touches the job; a file that is no plugin is told of, and looked at again when it changes.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,10 @@ use std::time::Duration;
 
 use crate::platform::StopRequests;
 use crate::plugin::{self, Plugin, PluginError, Runtime};
+use crate::registry::Reference;
 
+use super::RunError;
+use super::source::{Component, PluginSource};
 use super::spec::JobSpec;
 
 /// From one look at the file to the next. Short enough that people who just copied a file need not wait, and long enough that a
@@ -29,12 +33,12 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// Begins to look. The file holds the plugin `current` now, or did when the attempt began.
+    /// Begins to look. The source holds the plugin `current` now, or did when the attempt began, or the job did.
     pub fn watch(spec: &JobSpec, stops: &StopRequests, runtime: Runtime, current: &Plugin) -> std::io::Result<Self> {
         let (outbox, inbox) = channel();
         let ready = Arc::new(AtomicBool::new(false));
         let looker = Looker {
-            file: spec.plugin.clone(),
+            source: spec.plugin.clone(),
             pinned: spec.plugin_digest.clone(),
             always: spec.watch,
             stops: stops.clone(),
@@ -45,6 +49,9 @@ impl Offers {
             outbox,
             ready: Arc::clone(&ready),
         };
+        if let (PluginSource::Registry(reference), true) = (&spec.plugin, spec.watch) {
+            tracing::info!("A registry is not asked from time to time: SIGHUP looks {reference} up again");
+        }
         thread::Builder::new().name("offers".into()).spawn(move || looker.run())?;
         Ok(Self { ready, inbox: Mutex::new(inbox) })
     }
@@ -74,7 +81,7 @@ struct Look {
 
 impl Look {
     /// None while there is no file: between removing the old one and renaming the new one, say.
-    fn at(file: &std::path::Path) -> Option<Self> {
+    fn at(file: &Path) -> Option<Self> {
         let facts = std::fs::metadata(file).ok()?;
         let changed = (facts.ctime(), facts.ctime_nsec());
         Some(Self { device: facts.dev(), inode: facts.ino(), bytes: facts.len(), changed })
@@ -82,7 +89,7 @@ impl Look {
 }
 
 struct Looker {
-    file: PathBuf,
+    source: PluginSource,
     pinned: Option<String>,
     always: bool,
     stops: StopRequests,
@@ -96,7 +103,14 @@ struct Looker {
 }
 
 impl Looker {
-    fn run(mut self) {
+    fn run(self) {
+        match self.source.clone() {
+            PluginSource::File(file) => self.watch_file(&file),
+            PluginSource::Registry(reference) => self.wait_for_wishes(&reference),
+        }
+    }
+
+    fn watch_file(mut self, file: &Path) {
         let mut before = self.judged;
         let mut asked = false;
         while self.stops.wait_timeout(LOOK).is_none() {
@@ -104,13 +118,13 @@ impl Looker {
             if !(self.always || asked) {
                 continue;
             }
-            let now = Look::at(&self.file);
+            let now = Look::at(file);
             let settled = now == before;
             before = now;
             if !settled || now.is_none() {
                 continue;
             }
-            if now != self.judged && !self.judge(now) {
+            if now != self.judged && !self.judge(file, now) {
                 return;
             }
             asked = false;
@@ -118,21 +132,15 @@ impl Looker {
     }
 
     /// Reads the file and offers it, if it is another plugin; answers whether anybody still listens.
-    fn judge(&mut self, now: Option<Look>) -> bool {
-        let read = Plugin::read(&self.file);
-        if Look::at(&self.file) != now {
+    fn judge(&mut self, file: &Path, now: Option<Look>) -> bool {
+        let read = self.source.read();
+        if Look::at(file) != now {
             return true;
         }
         self.judged = now;
-        match read.and_then(|bytes| self.plugin(&bytes)) {
+        match read.and_then(|component| self.plugin(component)) {
             Ok(None) => true,
-            Ok(Some(plugin)) => {
-                let line = format!("The plugin file is now {}, which is tried at the next step", plugin.short());
-                let heard = self.outbox.send(plugin).is_ok();
-                self.ready.store(true, Ordering::Relaxed);
-                tracing::info!("{line}");
-                heard
-            }
+            Ok(Some(plugin)) => self.offer(plugin, "The plugin file"),
             Err(error) => {
                 tracing::warn!("The changed plugin file is not used: {error}");
                 true
@@ -140,18 +148,53 @@ impl Looker {
         }
     }
 
+    fn wait_for_wishes(mut self, reference: &Reference) {
+        while self.stops.wait_timeout(LOOK).is_none() {
+            if self.stops.take_reload_request() && !self.look_up(reference) {
+                return;
+            }
+        }
+    }
+
+    /// Looks the reference up and offers what it comes to, if that is another plugin; answers whether anybody still listens.
+    fn look_up(&mut self, reference: &Reference) -> bool {
+        if reference.digest().is_some() {
+            tracing::info!("{reference} names a digest: it cannot come to another plugin");
+            return true;
+        }
+        match self.source.read().and_then(|component| self.plugin(component)) {
+            Ok(None) => {
+                tracing::info!("{reference} comes to the plugin that it came to before");
+                true
+            }
+            Ok(Some(plugin)) => self.offer(plugin, reference.as_str()),
+            Err(error) => {
+                tracing::warn!("{reference} was looked up, and the job goes on as before: {error}");
+                true
+            }
+        }
+    }
+
+    fn offer(&self, plugin: Plugin, what: &str) -> bool {
+        let line = format!("{what} is now {}, which is tried at the next step", plugin.short());
+        let heard = self.outbox.send(plugin).is_ok();
+        self.ready.store(true, Ordering::Relaxed);
+        tracing::info!("{line}");
+        heard
+    }
+
     /// The plugin, compiled; none if it is the one that was offered last.
-    fn plugin(&mut self, bytes: &[u8]) -> Result<Option<Plugin>, PluginError> {
-        let found = plugin::digest(bytes);
+    fn plugin(&mut self, component: Component) -> Result<Option<Plugin>, RunError> {
+        let found = plugin::digest(&component.bytes);
         if found == self.known {
             return Ok(None);
         }
         self.known = found.clone();
         match &self.pinned {
             Some(wanted) if *wanted != found => {
-                Err(PluginError::Pinned { path: self.file.clone(), wanted: wanted.clone(), found })
+                Err(PluginError::Pinned { path: component.label, wanted: wanted.clone(), found }.into())
             }
-            _ => self.runtime.load_bytes(&self.file, bytes).map(Some),
+            _ => Ok(Some(component.compile(&self.runtime, &|_| {})?)),
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::config::{self, ConfigSource};
 use super::super::failure::Failure;
 use super::super::print;
-use super::super::values::{Place, Size, Time, at_least_one};
+use super::super::values::{Place, Size, Source, Time, at_least_one};
 use crate::job::spec::LogFormat;
 use crate::platform::{memory_allowed, process_environment};
 use crate::plugin::{Plugin, Runtime, Step, default_cache_folder};
@@ -23,9 +23,9 @@ const USUAL_MEMORY: u64 = 2 << 30;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = ABOUT, after_long_help = ABOUT)]
 pub(super) struct TryCommand {
-    /// The new component
-    #[arg(value_name = "NEW.wasm")]
-    plugin: Place,
+    /// The new component, in a file or a registry
+    #[arg(value_name = "NEW.wasm|oci://…")]
+    plugin: Source,
 
     /// On what: a volume, a job's or a task's folder (the newest usable checkpoint of each task), or one checkpoint
     #[arg(long, value_name = "VOLUME/JOB[/TASK]|CHECKPOINT")]

@@ -46,7 +46,7 @@ fn options_win_over_the_environment_and_that_over_the_file() {
     .unwrap();
     let file = file.to_str().unwrap();
     let spec = resolved(&[file]);
-    assert_eq!(spec.plugin, folder.path().join("a.wasm"));
+    assert_eq!(spec.plugin, folder.path().join("a.wasm").into());
     assert_eq!(spec.volume.unwrap(), folder.path().join("v"));
     assert_eq!((spec.every, spec.from, spec.config.as_str()), (Every::Steps(9), Some(3), "{\"a\":1}"));
     let set = [("STEADFAST_VOLUME", "env")];
