@@ -214,6 +214,16 @@ mod tests {
             index(&[("linux", "amd64", '1'), ("linux", "arm64", '2')]),
             index(&[("wasi", "wasm", '1'), ("wasip1", "wasm", '2')]),
         ];
-        insta::assert_snapshot!(all.map(|value| of(&value).unwrap_err()).join("\n"), @"");
+        insta::assert_snapshot!(all.map(|value| of(&value).unwrap_err()).join("\n"), @r"
+        a manifest that cannot be understood: invalid length 0, expected struct Document with 4 elements at line 1 column 2
+        a manifest without layers
+        an artifact with a config of type `application/vnd.wasm.config.v0+json` without a layer
+        an artifact with a config of type `application/vnd.oci.image.config.v1+json` whose layer is of type `application/vnd.oci.image.layer.v1.tar+gzip`
+        an artifact with a config of type `application/vnd.oci.image.config.v1+json` with 2 layers: application/vnd.oci.image.layer.v1.tar+gzip, application/vnd.oci.image.layer.v1.tar+gzip
+        a manifest whose content has the digest `sha512:00`, and only sha256 is understood
+        an artifact of type `application/vnd.acme.notes` whose layer is of type `text/plain`
+        an index with no manifest for WebAssembly among: linux/amd64, linux/arm64
+        an index with more than one manifest for WebAssembly among: wasi/wasm, wasip1/wasm
+        ");
     }
 }

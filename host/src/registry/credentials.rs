@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn what_is_said_of_it_names_files_and_no_secret() {
         let (_, found) = account(&[(".docker/config.json", DOCKER)], &[], "oci://registry.example/a:1");
-        insta::assert_snapshot!(found, @"");
+        insta::assert_snapshot!(found, @"as `user`, from `~/.docker/config.json`");
         let (auth, none) = account(&[(".docker/config.json", "{")], &[], "oci://registry.example/a:1");
         assert_eq!(auth, RegistryAuth::Anonymous);
-        insta::assert_snapshot!(none, @"");
+        insta::assert_snapshot!(none, @"anonymously: there are no credentials for it in `~/.config/containers/auth.json`, `~/.docker/config.json`");
     }
 
     #[test]

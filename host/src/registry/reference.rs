@@ -227,7 +227,21 @@ mod tests {
             "oci://registry.example/../../etc:1",
         ];
         let reasons = all.map(|given| given.parse::<Reference>().unwrap_err().reason);
-        insta::assert_snapshot!(reasons.join("\n"), @"");
-        insta::assert_snapshot!("oci://r/a".parse::<Reference>().unwrap_err(), @"");
+        insta::assert_snapshot!(reasons.join("\n"), @r"
+        it does not begin with oci://
+        it names no repository
+        its host is none
+        its host is none
+        its host is none
+        its host is none
+        its repository is none (small letters and digits, between them `.`, `_` or `-`)
+        its repository is none (small letters and digits, between them `.`, `_` or `-`)
+        it names neither a tag nor a digest
+        its tag is none
+        its tag is none
+        its digest is none
+        its repository is none (small letters and digits, between them `.`, `_` or `-`)
+        ");
+        insta::assert_snapshot!("oci://r/a".parse::<Reference>().unwrap_err(), @"it names neither a tag nor a digest: say oci://HOST/REPOSITORY:TAG, or oci://HOST/REPOSITORY@sha256:… and 64 hexadecimal digits");
     }
 }

@@ -14,6 +14,7 @@
 //! | `commands` | the commands that only look, and what is printed |
 //! | `plugins` | what a plugin says of itself; making one, and trying one on a job's checkpoints |
 //! | `hostile` | what others do to the folders that an attempt works in |
+//! | `registry` | plugins by reference, against a real registry and a misbehaving one |
 //! | `refusals` | everything that can be wrong from outside: what the message says, and the exit code |
 //! | `support` | places, attempts, what an attempt left behind |
 //!
@@ -31,6 +32,7 @@ mod memory;
 mod outputs;
 mod plugins;
 mod refusals;
+mod registry;
 mod rehearsals;
 mod stops;
 mod support;

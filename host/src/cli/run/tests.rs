@@ -85,11 +85,11 @@ fn nonsense_is_refused() {
         error.lines().filter(|line| !line.is_empty() && !line.starts_with("Usage")).collect::<Vec<_>>().join("\n")
     });
     insta::assert_snapshot!(all.join("\n--\n"), @r#"
-    error: invalid value '-' for '<PLUGIN.wasm|JOB.toml>': a file or folder is needed; streams are not read (for one that is called so, say ./-)
+    error: invalid value '-' for '<PLUGIN.wasm|oci://…|JOB.toml>': a file or folder is needed; streams are not read (for one that is called so, say ./-)
     For more information, try '--help'.
     --
     error: the following required arguments were not provided:
-      <PLUGIN.wasm|JOB.toml>
+      <PLUGIN.wasm|oci://…|JOB.toml>
     For more information, try '--help'.
     --
     error: invalid value '-' for '--volume <DIR>': a file or folder is needed; streams are not read (for one that is called so, say ./-)
