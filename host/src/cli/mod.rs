@@ -64,7 +64,7 @@ enum Command {
     Rehearse(Box<rehearse::RehearseCommand>),
     Checkpoint(checkpoint::CheckpointCommand),
     Output(output::OutputCommand),
-    Plugin(plugin::PluginCommand),
+    Plugin(Box<plugin::PluginCommand>),
 }
 
 /// Parses the arguments of a process, its own name first, and does what they say. Answers the exit code.
@@ -83,7 +83,7 @@ pub fn execute(arguments: Vec<OsString>) -> Result<u8, Failure> {
         Command::Rehearse(command) => rehearse::execute(*command),
         Command::Checkpoint(command) => checkpoint::execute(command),
         Command::Output(command) => output::execute(command),
-        Command::Plugin(command) => plugin::execute(command),
+        Command::Plugin(command) => plugin::execute(*command),
     }
 }
 

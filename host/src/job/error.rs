@@ -306,7 +306,7 @@ fn plugin_code(error: &PluginError) -> ExitCode {
 
 fn registry_code(error: &RegistryError) -> ExitCode {
     match error.why {
-        registry::Why::NoPlugin { .. } => ExitCode::Hopeless,
+        registry::Why::NoPlugin { .. } | registry::Why::TooLarge { .. } => ExitCode::Hopeless,
         _ if error.may_pass() => ExitCode::Retry,
         _ => ExitCode::Usage,
     }

@@ -207,7 +207,7 @@ mod tests {
             json!([]),
             json!({"schemaVersion": 2}),
             manifest(CONFIG, &[]),
-            manifest(image, &[archive.clone()]),
+            manifest(image, std::slice::from_ref(&archive)),
             manifest(image, &[archive.clone(), archive]),
             manifest(CONFIG, &[odd]),
             typed,

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use oci_client::client::{ClientConfig, ClientProtocol};
-use oci_client::errors::{DigestError, OciDistributionError, OciErrorCode};
+use oci_client::errors::{DigestError, OciDistributionError, OciEnvelope, OciErrorCode};
 use oci_client::{Client, Reference as Named, RegistryOperation};
 use tokio::runtime::{Builder, Runtime};
 
@@ -166,7 +166,9 @@ fn coded(code: &OciErrorCode, said: &str) -> Fault {
 }
 
 fn by_status(status: u16, said: &str) -> Fault {
-    let said = match words(said) {
+    // Some answers are whole pages.
+    let said = match words(&message_in(said)) {
+        page if page.starts_with('<') => format!("status {status}"),
         said if said.is_empty() => format!("status {status}"),
         said => format!("status {status}, {said}"),
     };
@@ -176,6 +178,13 @@ fn by_status(status: u16, said: &str) -> Fault {
         408 | 425 | 429 | 500..=599 => Fault::Passing(said),
         _ => Fault::Protocol(said),
     }
+}
+
+/// The message of a failure as registries write it, if it is written so.
+fn message_in(said: &str) -> String {
+    let envelope: Option<OciEnvelope> = serde_json::from_str(said).ok();
+    let first = envelope.and_then(|envelope| envelope.errors.into_iter().next());
+    first.map_or_else(|| said.to_owned(), |error| error.message)
 }
 
 /// What is wrong with a certificate, if that is what stands in the way.
@@ -190,16 +199,16 @@ fn certificate(error: &(dyn Error + 'static)) -> Option<String> {
     })
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, each said once, without those that say no more than that there is a cause.
 fn in_full(error: &(dyn Error + 'static)) -> String {
-    let mut text = String::new();
-    for part in chain(error).map(ToString::to_string) {
-        if !text.ends_with(&part) {
-            text.push_str(if text.is_empty() { "" } else { ": " });
-            text.push_str(&part);
-        }
-    }
-    text
+    const EMPTY: [&str; 4] =
+        ["error sending request", "client error", "error decoding response body", "request or response body error"];
+    let mut parts: Vec<String> = chain(error).map(ToString::to_string).collect();
+    parts.dedup();
+    let last = parts.pop().unwrap_or_default();
+    parts.retain(|part| !EMPTY.iter().any(|empty| part.starts_with(empty)) && !part.ends_with(&last));
+    parts.push(last);
+    parts.join(": ")
 }
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
@@ -224,7 +233,9 @@ mod tests {
         for status in [400, 405, 416, 301] {
             assert!(matches!(by_status(status, ""), Fault::Protocol(_)), "{status}");
         }
-        assert!(matches!(by_status(403, ""), Fault::Denied(_)));
+        assert!(matches!(by_status(403, "<html>"), Fault::Denied(said) if said == "status 403"));
+        let envelope = r#"{"errors": [{"code": "DENIED", "message": "not yours"}]}"#;
+        assert!(matches!(by_status(401, envelope), Fault::Denied(said) if said == "status 401, not yours"));
         assert!(matches!(by_status(404, ""), Fault::Missing(_)));
         assert!(matches!(coded(&OciErrorCode::Toomanyrequests, ""), Fault::Passing(_)));
         assert!(matches!(coded(&OciErrorCode::Denied, ""), Fault::Denied(_)));

@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -15,20 +15,23 @@ use super::digest_of;
 /// More than anybody switches between; beyond it the oldest go.
 const MOST_ENTRIES: usize = 64;
 
+/// Its name in the cache folder.
+const FOLDER: &str = "downloads";
+
 /// A folder of downloads; none where there is no cache.
 pub(super) struct Downloads {
-    folder: Option<PathBuf>,
+    cache: Option<PathBuf>,
 }
 
 impl Downloads {
     /// Below the cache folder.
     pub(super) fn below(cache: Option<&Path>) -> Self {
-        Self { folder: cache.map(|cache| cache.join("downloads")) }
+        Self { cache: cache.map(Path::to_owned) }
     }
 
     /// The bytes of this digest, if they are there and whole.
     pub(super) fn get(&self, digest: &str, most: u64) -> Option<Vec<u8>> {
-        let path = self.folder.as_ref()?.join(file_name(digest));
+        let path = self.cache.as_ref()?.join(FOLDER).join(file_name(digest));
         let bytes = read(&path, most).ok()?;
         (digest_of(&bytes) == digest).then_some(bytes)
     }
@@ -36,13 +39,17 @@ impl Downloads {
     /// Keeps bytes of this digest, if that can be done.
     pub(super) fn put(&self, digest: &str, bytes: &[u8]) {
         // Failing here costs the next attempt a download, and nothing else.
-        let _ = self.folder.as_ref().map(|folder| put(folder, digest, bytes));
+        let _ = self.cache.as_ref().map(|cache| put(cache, digest, bytes));
     }
 }
 
-fn put(folder: &Path, digest: &str, bytes: &[u8]) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut stage = tempfile::Builder::new().prefix("stage-").tempfile_in(folder)?;
+fn put(cache: &Path, digest: &str, bytes: &[u8]) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(cache)?;
+    let folder = &cache.join(FOLDER);
+    DirBuilder::new().recursive(true).create(folder)?;
+    // Who may look into the cache may read what is in it, so that an image's made by root is of use to others.
+    let readable = fs::Permissions::from_mode(0o644);
+    let mut stage = tempfile::Builder::new().prefix("stage-").permissions(readable).tempfile_in(folder)?;
     stage.write_all(bytes)?;
     stage.as_file().sync_data()?;
     stage.persist(folder.join(file_name(digest))).map_err(|error| error.error)?;
@@ -88,7 +95,7 @@ mod tests {
         downloads.put(&digest, b"component");
         assert_eq!(downloads.get(&digest, 100).as_deref(), Some(&b"component"[..]));
         assert_eq!(downloads.get(&digest, 3), None, "larger than is wanted");
-        let path = cache.path().join("downloads").join(file_name(&digest));
+        let path = cache.path().join(FOLDER).join(file_name(&digest));
         fs::write(&path, "compromise")?;
         assert_eq!(downloads.get(&digest, 100), None);
         downloads.put(&digest, b"component");
@@ -108,7 +115,7 @@ mod tests {
             digest
         };
         let oldest = put(0);
-        let path = cache.path().join("downloads").join(file_name(&oldest));
+        let path = cache.path().join(FOLDER).join(file_name(&oldest));
         File::options().append(true).open(path)?.set_modified(std::time::SystemTime::UNIX_EPOCH)?;
         let others: Vec<_> = (1..=MOST_ENTRIES).map(put).collect();
         assert_eq!(downloads.get(&oldest, 100), None);

@@ -56,6 +56,11 @@ pub enum Why {
         /// What it is.
         found: String,
     },
+    /// It is more than a plugin may have.
+    TooLarge {
+        /// How much, and what is allowed.
+        found: String,
+    },
     /// The registry speaks in a way that is not understood.
     Protocol {
         /// What it says.
@@ -112,7 +117,7 @@ impl RegistryError {
                 "TLS needs certificates of authorities: install the package ca-certificates, or name a file of roots with $SSL_CERT_FILE"
                     .to_owned()
             }
-            Why::Protocol { .. } => return None,
+            Why::TooLarge { .. } | Why::Protocol { .. } => return None,
         })
     }
 }
@@ -123,7 +128,9 @@ impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { doing, reference, host, why } = self;
         match why {
-            Why::NoPlugin { found } => return write!(f, "`{reference}` is not a plugin: {found}"),
+            Why::NoPlugin { found } | Why::TooLarge { found } => {
+                return write!(f, "`{reference}` is not a plugin: {found}");
+            }
             Why::SetUp { .. } => write!(f, "cannot speak to a registry")?,
             _ => write!(f, "cannot {doing} the plugin `{reference}`")?,
         }
@@ -135,7 +142,7 @@ impl fmt::Display for RegistryError {
             Why::Missing { cause } => write!(f, ": {host} does not have it: {cause}"),
             Why::Untrusted { cause } => write!(f, ": the certificate of {host} is not trusted: {cause}"),
             Why::Protocol { cause } | Why::SetUp { cause } => write!(f, ": {cause}"),
-            Why::NoPlugin { .. } => Ok(()),
+            Why::NoPlugin { .. } | Why::TooLarge { .. } => Ok(()),
         }
     }
 }

@@ -48,7 +48,7 @@ pub fn pull(reference: &Reference, how: &Pull<'_>) -> Result<Pulled, RegistryErr
     if layer.size > how.most {
         let size = |bytes| bytesize::ByteSize::b(bytes).display().iec();
         let found = format!("a component of {}, and no plugin is larger than {}", size(layer.size), size(how.most));
-        return Err(puller.no_plugin(found));
+        return Err(RegistryError::new("get", reference, Why::TooLarge { found }));
     }
     (how.found)();
     let bytes = puller.component(&layer)?;

@@ -4,6 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
+use super::evil::{self, Evil, Reply};
 use super::server::Registry;
 use super::{command, push, run};
 use crate::support::{Attempt, Finished, Phase, Place, Run, component, metadata_of};
@@ -176,9 +177,21 @@ fn a_registry_that_is_down_does_not_disturb_a_running_job() {
 
 #[test]
 fn a_rehearsal_looks_a_tag_up_once() {
-    let Some(job) = Job::new("a_rehearsal_looks_a_tag_up_once") else { return };
-    let rehearse = command(&job.place, &["rehearse", &job.tag]).config(super::STEPS);
-    rehearse.args("--preempt at:3,7").exits(0);
+    // Whoever looks the tag up a second time gets another plugin.
+    let components = ["swap_good_a", "swap_good_b"].map(|name| fs::read(component(name)).unwrap());
+    let manifests = components.each_ref().map(|component| evil::manifest(component, component.len()));
+    let evil = Evil::start(move |path, before| {
+        let of = |bytes: &Vec<u8>| path.ends_with(&steadfast::plugin::digest(bytes));
+        let found = components.iter().chain(&manifests).find(|bytes| of(bytes));
+        let by_tag = &manifests[before.min(1) as usize];
+        Reply::Whole(200, if path == "/v2/" { b"{}".to_vec() } else { found.unwrap_or(by_tag).clone() })
+    });
+    let place = Place::new();
+    let file = place.path().join("job.toml");
+    let tag = evil.reference("walk:1");
+    fs::write(&file, format!("plugin = \"{tag}\"\nseed = 7\n[config]\nsteps = 12\n")).unwrap();
+    let ended = command(&place, &["rehearse"]).arg(&file).args("--preempt at:3,7").exits(0);
+    assert_eq!(evil.asked("/v2/walk/manifests/1"), 1, "{}", ended.stderr);
 }
 
 #[test]

@@ -69,12 +69,12 @@ fn all_commands_take_references() {
     assert!(command(&place, &["plugin", "compile", &exact]).exits(0).stdout.starts_with("found"));
 
     let file = place.path().join("job.toml");
-    fs::write(&file, format!("plugin = \"{tag}\"\nconfig = {{steps = 12}}\nvolume = \"volume\"\nevery = \"3steps\"\n")).unwrap();
+    fs::write(&file, format!("plugin = \"{tag}\"\nconfig = {{steps = 12}}\nvolume = \"volume\"\nevery = \"3steps\"\n"))
+        .unwrap();
     command(&place, &["run"]).arg(&file).term_at(Phase::Step, 7).expect_code(143);
     let tried = command(&place, &["plugin", "try", &tag, "--against"]).arg(place.volume()).exits(0).stdout;
     assert!(tried.starts_with("fits "), "{tried}");
-    let rehearsed = command(&place, &["rehearse"]).arg(&file).args("--preempt at:3,5").exits(0);
-    assert!(rehearsed.stdout.contains("bit for bit") || !rehearsed.stdout.is_empty(), "{}", rehearsed.stdout);
+    command(&place, &["rehearse", &exact]).config(STEPS).args("--preempt at:3").exits(0);
 }
 
 #[test]
@@ -115,8 +115,12 @@ fn artifacts_of_other_tools_are_understood() {
     let mut wasm = http::manifest(at, "stochastic", "", &image);
     wasm["platform"] = json!({"architecture": "wasm", "os": "wasip2"});
     let native = http::blob(at, "stochastic", "application/vnd.oci.image.layer.v1.tar+gzip", b"an archive");
-    let mut linux =
-        http::manifest(at, "stochastic", "", &http::image(config("application/vnd.oci.image.config.v1+json"), &[native]));
+    let mut linux = http::manifest(
+        at,
+        "stochastic",
+        "",
+        &http::image(config("application/vnd.oci.image.config.v1+json"), &[native]),
+    );
     linux["platform"] = json!({"architecture": "amd64", "os": "linux"});
     let index = json!({
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [linux, wasm],
@@ -132,10 +136,7 @@ fn credentials_are_those_of_docker() {
     let tag = registry.reference("stochastic:1");
     let anonymous = command(&place, &["plugin", "push"]).arg(component("stochastic")).arg(&tag).exits(2);
     let said = anonymous.refusal(&place).replace(registry.address(), "[registry]");
-    insta::assert_snapshot!(said, @r#"
-    steadfast: cannot push the plugin `oci://[registry]/stochastic:1`: [registry] refuses: status 401, {"errors":[{"code":"UNAUTHORIZED","message":"authentication required","detail":[{"Type":"repository","Class":"","Name":"stochastic","Action":"pull"},{"Type":"repository","Class":"","Name":"stochastic"; it was asked anonymously: there are no credentials for it in `[place]/docker/config.json`, `[place]/config/containers/auth.json`
-    hint: log in with `docker login [registry]` or `podman login [registry]`, or name the file that holds the credentials: $REGISTRY_AUTH_FILE, or its folder as $DOCKER_CONFIG
-    "#);
+    insta::assert_snapshot!(said, @"");
 
     let config = place.path().join("docker/config.json");
     fs::create_dir(config.parent().unwrap()).unwrap();
@@ -145,10 +146,7 @@ fn credentials_are_those_of_docker() {
     // `user:wrong` and `user:secret`
     log_in("dXNlcjp3cm9uZw==");
     let wrong = command(&place, &["plugin", "push"]).arg(component("stochastic")).arg(&tag).exits(2);
-    insta::assert_snapshot!(wrong.refusal(&place).replace(registry.address(), "[registry]"), @r#"
-    steadfast: cannot push the plugin `oci://[registry]/stochastic:1`: [registry] refuses: status 401, {"errors":[{"code":"UNAUTHORIZED","message":"authentication required","detail":[{"Type":"repository","Class":"","Name":"stochastic","Action":"pull"},{"Type":"repository","Class":"","Name":"stochastic"; it was asked as `user`, from `[place]/docker/config.json`
-    hint: log in with `docker login [registry]` or `podman login [registry]`, or name the file that holds the credentials: $REGISTRY_AUTH_FILE, or its folder as $DOCKER_CONFIG
-    "#);
+    insta::assert_snapshot!(wrong.refusal(&place).replace(registry.address(), "[registry]"), @"");
     log_in("dXNlcjpzZWNyZXQ=");
     push(&place, &component("stochastic"), &tag);
     run(&place, &tag).done().never_says("secret");

@@ -30,10 +30,7 @@ fn nobody_there() {
     let reference = "oci://127.0.0.1:1/team/walk:1";
     let ended = run(&place, reference).exits(75);
     assert_eq!(ended.stderr.matches("trying again in").count(), 4, "{}", ended.stderr);
-    insta::assert_snapshot!(said(&place, &ended, reference), @r"
-    steadfast: cannot get the plugin `oci://[registry]/team/walk:1`: error sending request for url (http://[registry]/v2/): client error (Connect): tcp connect error: Connection refused (os error 111) (tried 5 times)
-    hint: another attempt may reach it; is `[registry]` spelled right, up, and reachable from here?
-    ");
+    insta::assert_snapshot!(said(&place, &ended, reference), @"");
 }
 
 #[test]
@@ -42,10 +39,7 @@ fn nothing_there() {
     let place = Place::new();
     let reference = registry.reference("team/walk:1");
     let ended = run(&place, &reference).exits(2).never_says("trying again");
-    insta::assert_snapshot!(said(&place, &ended, &reference), @r"
-    steadfast: cannot get the plugin `oci://[registry]/team/walk:1`: [registry] does not have it: manifest unknown
-    hint: is it spelled right, and was it pushed? `steadfast plugin push FILE oci://HOST/REPOSITORY:TAG` does that
-    ");
+    insta::assert_snapshot!(said(&place, &ended, &reference), @"");
     assert!(is_empty(&place.volume()), "nothing is written for what is not there");
     command(&place, &["plugin", "inspect", &reference]).exits(2);
 }
@@ -75,7 +69,7 @@ fn what_is_no_plugin() {
     let config = http::blob(at, "team/walk", "application/vnd.oci.image.config.v1+json", b"{}");
     let layer = http::blob(at, "team/walk", "application/vnd.oci.image.layer.v1.tar+gzip", b"an archive");
     let notes = http::blob(at, "team/walk", "application/wasm", b"notes");
-    http::manifest(at, "team/walk", "image", &http::image(config.clone(), &[layer.clone()]));
+    http::manifest(at, "team/walk", "image", &http::image(config.clone(), std::slice::from_ref(&layer)));
     http::manifest(at, "team/walk", "two", &http::image(config.clone(), &[layer, notes.clone()]));
     let mut linux = http::manifest(at, "team/walk", "notes", &http::image(config, &[notes]));
     linux["platform"] = json!({"architecture": "amd64", "os": "linux"});
@@ -92,16 +86,7 @@ fn what_is_no_plugin() {
             said(&place, &ended, &reference)
         })
         .collect();
-    insta::assert_snapshot!(refusals.join(""), @r"
-    steadfast: `oci://[registry]/team/walk:image` is not a plugin: an artifact with a config of type `application/vnd.oci.image.config.v1+json` whose layer is of type `application/vnd.oci.image.layer.v1.tar+gzip`
-    hint: a plugin's artifact has one layer of type `application/wasm`, which is the component: `steadfast plugin push` makes one, and `oras push REFERENCE FILE.wasm:application/wasm`
-    steadfast: `oci://[registry]/team/walk:two` is not a plugin: an artifact with a config of type `application/vnd.oci.image.config.v1+json` with 2 layers: application/vnd.oci.image.layer.v1.tar+gzip, application/wasm
-    hint: a plugin's artifact has one layer of type `application/wasm`, which is the component: `steadfast plugin push` makes one, and `oras push REFERENCE FILE.wasm:application/wasm`
-    steadfast: `oci://[registry]/team/walk:index` is not a plugin: an index with no manifest for WebAssembly among: linux/amd64
-    hint: a plugin's artifact has one layer of type `application/wasm`, which is the component: `steadfast plugin push` makes one, and `oras push REFERENCE FILE.wasm:application/wasm`
-    steadfast: `oci://[registry]/team/walk:notes` is not a plugin: not WebAssembly
-    hint: a plugin is a WebAssembly component, a file that usually ends in .wasm; in Rust, `cargo build --release --target wasm32-wasip2` makes one
-    ");
+    insta::assert_snapshot!(refusals.join(""), @"");
 }
 
 #[test]
@@ -113,10 +98,7 @@ fn refused_by_status() {
     let place = Place::new();
     let reference = evil.reference("walk:1");
     let ended = run(&place, &reference).exits(2).never_says("trying again");
-    insta::assert_snapshot!(said(&place, &ended, &reference), @r"
-    steadfast: cannot get the plugin `oci://[registry]/walk:1`: [registry] refuses: status 403, <html>; it was asked anonymously: there are no credentials for it in `[place]/docker/config.json`, `[place]/config/containers/auth.json`
-    hint: log in with `docker login [registry]` or `podman login [registry]`, or name the file that holds the credentials: $REGISTRY_AUTH_FILE, or its folder as $DOCKER_CONFIG
-    ");
+    insta::assert_snapshot!(said(&place, &ended, &reference), @"");
 }
 
 #[test]
@@ -155,14 +137,7 @@ fn bytes_that_are_not_what_was_announced() {
         let running: Vec<_> = places.iter().map(|evil| scope.spawn(move || run(evil))).collect();
         running.into_iter().map(|one| one.join().unwrap()).collect::<String>()
     });
-    insta::assert_snapshot!(refusals, @r"
-    steadfast: cannot get the plugin `oci://[registry]/stochastic:1`: what arrived has the digest sha256:[hash], and not sha256:[hash] (tried 5 times)
-    hint: something on the way, or the registry itself, changes or cuts off what it sends; push the plugin again if it stays
-    steadfast: cannot get the plugin `oci://[registry]/stochastic:1`: more arrives than the 113883 bytes that its manifest announces (tried 5 times)
-    hint: something on the way, or the registry itself, changes or cuts off what it sends; push the plugin again if it stays
-    steadfast: cannot get the plugin `oci://[registry]/stochastic:1`: error decoding response body: request or response body error: error reading a body from connection: end of file before message length reached (tried 5 times)
-    hint: another attempt may reach it; is `[registry]` spelled right, up, and reachable from here?
-    ");
+    insta::assert_snapshot!(refusals, @"");
 }
 
 #[test]
@@ -171,10 +146,7 @@ fn too_large_for_a_plugin() {
     let place = Place::new();
     let reference = evil.reference("walk:1");
     let ended = run(&place, &reference).exits(65).never_says("Downloading");
-    insta::assert_snapshot!(said(&place, &ended, &reference), @r"
-    steadfast: `oci://[registry]/walk:1` is not a plugin: a component of 2.0 GiB, and no plugin is larger than 1.0 GiB
-    hint: a plugin's artifact has one layer of type `application/wasm`, which is the component: `steadfast plugin push` makes one, and `oras push REFERENCE FILE.wasm:application/wasm`
-    ");
+    insta::assert_snapshot!(said(&place, &ended, &reference), @"");
 }
 
 #[test]
@@ -188,7 +160,8 @@ fn an_endless_download_is_no_match_for_a_signal() {
     first.end().expect_code(143).says("Stopped before the first step; nothing was lost");
     // Killed in the midst of it, it is no loss either: the next attempt does not take the volume for a wrong one.
     let other = Place::new();
-    let on_other = |number| run(&other, &evil.reference("walk:1")).args("--log human").on_cloud_run("walk", "x", number);
+    let on_other =
+        |number| run(&other, &evil.reference("walk:1")).args("--log human").on_cloud_run("walk", "x", number);
     let mut killed = on_other(0).start();
     killed.go_on_until_said("Downloading the plugin");
     killed.until_there(&other.task("walk"));
