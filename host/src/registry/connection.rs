@@ -57,15 +57,7 @@ impl Connection {
         let doing = verb(operation);
         let set_up =
             |cause: &(dyn Error + 'static)| RegistryError::new(doing, reference, Why::SetUp { cause: in_full(cause) });
-        let protocol = if reference.is_loopback() { ClientProtocol::Http } else { ClientProtocol::Https };
-        let config = ClientConfig {
-            protocol,
-            connect_timeout: Some(CONNECT),
-            read_timeout: Some(SILENCE),
-            user_agent: concat!("steadfast/", env!("CARGO_PKG_VERSION")),
-            ..ClientConfig::default()
-        };
-        let client = Client::try_from(config).map_err(|cause| set_up(&cause))?;
+        let client = Client::try_from(config(reference)).map_err(|cause| set_up(&cause))?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|cause| set_up(&cause))?;
         let account = credentials::find(reference, &process_environment);
         Ok(Self { operation, reference: reference.clone(), client, account, runtime })
@@ -114,6 +106,22 @@ impl Connection {
             Fault::Protocol(cause) => Why::Protocol { cause },
         }
     }
+}
+
+fn config(reference: &Reference) -> ClientConfig {
+    let config = ClientConfig {
+        connect_timeout: Some(CONNECT),
+        read_timeout: Some(SILENCE),
+        user_agent: concat!("steadfast/", env!("CARGO_PKG_VERSION")),
+        ..ClientConfig::default()
+    };
+    if !reference.is_loopback() {
+        return config;
+    }
+    // The environment's proxy knows another machine by the name of this one. One that is given here keeps the library from looking
+    // for it, and this one is for no host at all.
+    let (http_proxy, no_proxy) = (Some("http://localhost".to_owned()), Some("*".to_owned()));
+    ClientConfig { protocol: ClientProtocol::Http, http_proxy, no_proxy, ..config }
 }
 
 fn verb(operation: RegistryOperation) -> &'static str {

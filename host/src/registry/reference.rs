@@ -101,20 +101,20 @@ impl FromStr for Reference {
         let rest = given.strip_prefix(SCHEME).ok_or(bad("it does not begin with oci://"))?;
         let (host, path) = rest.split_once('/').ok_or(bad("it names no repository"))?;
         if !is_host(host) {
-            return Err(bad("its host is none"));
+            return Err(bad("its host is no name or address, with or without a port"));
         }
         let (path, digest) = match path.split_once('@') {
             Some((path, digest)) if is_digest(digest) => (path, Some(digest.to_owned())),
-            Some(_) => return Err(bad("its digest is none")),
+            Some(_) => return Err(bad("its digest is not `sha256:` and 64 hexadecimal digits")),
             None => (path, None),
         };
         let (repository, tag) = match path.split_once(':') {
             Some((repository, tag)) if is_tag(tag) => (repository, Some(tag.to_owned())),
-            Some(_) => return Err(bad("its tag is none")),
+            Some(_) => return Err(bad("its tag is not letters, digits, `.`, `_` and `-`")),
             None => (path, None),
         };
         if !is_repository(repository) {
-            return Err(bad("its repository is none (small letters and digits, between them `.`, `_` or `-`)"));
+            return Err(bad("its repository is not small letters and digits, with `.`, `_` or `-` between them"));
         }
         if tag.is_none() && digest.is_none() {
             return Err(bad("it names neither a tag nor a digest"));
@@ -182,7 +182,27 @@ pub(super) fn is_digest(digest: &str) -> bool {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Whatever is taken for a reference is one in the eyes of the client library too, but for hosts that it does not know.
+        #[test]
+        fn what_is_taken_for_one_is_one(text in "oci://[a-z0-9.:-]{0,12}/[a-z0-9._/-]{0,12}:?[a-zA-Z0-9._]{0,4}") {
+            if let Ok(reference) = text.parse::<Reference>() {
+                prop_assert_eq!(reference.to_string(), text);
+                prop_assert!(!reference.name().is_empty());
+                let theirs = reference.for_client().to_string().parse::<oci_client::Reference>();
+                prop_assert_eq!(theirs.unwrap().repository().rsplit('/').next(), Some(reference.name()));
+            }
+        }
+
+        #[test]
+        fn nothing_makes_the_parser_panic(text in ".*") {
+            let _ = format!("oci://{text}").parse::<Reference>();
+        }
+    }
 
     const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -230,17 +250,17 @@ mod tests {
         insta::assert_snapshot!(reasons.join("\n"), @r"
         it does not begin with oci://
         it names no repository
-        its host is none
-        its host is none
-        its host is none
-        its host is none
-        its repository is none (small letters and digits, between them `.`, `_` or `-`)
-        its repository is none (small letters and digits, between them `.`, `_` or `-`)
+        its host is no name or address, with or without a port
+        its host is no name or address, with or without a port
+        its host is no name or address, with or without a port
+        its host is no name or address, with or without a port
+        its repository is not small letters and digits, with `.`, `_` or `-` between them
+        its repository is not small letters and digits, with `.`, `_` or `-` between them
         it names neither a tag nor a digest
-        its tag is none
-        its tag is none
-        its digest is none
-        its repository is none (small letters and digits, between them `.`, `_` or `-`)
+        its tag is not letters, digits, `.`, `_` and `-`
+        its tag is not letters, digits, `.`, `_` and `-`
+        its digest is not `sha256:` and 64 hexadecimal digits
+        its repository is not small letters and digits, with `.`, `_` or `-` between them
         ");
         insta::assert_snapshot!("oci://r/a".parse::<Reference>().unwrap_err(), @"it names neither a tag nor a digest: say oci://HOST/REPOSITORY:TAG, or oci://HOST/REPOSITORY@sha256:… and 64 hexadecimal digits");
     }

@@ -25,12 +25,16 @@ use crate::support::{Place, Run};
 
 const STEPS: &str = r#"{"steps": 12}"#;
 
-/// A command of the program with a cache and credentials of its own, unmoved by those of whoever runs the tests.
+/// A command of the program with a cache and credentials of its own, unmoved by those of whoever runs the tests. There is a proxy
+/// that leads nowhere: a registry on this machine is reached without.
 fn command(place: &Place, arguments: &[&str]) -> Run {
     let at = |name: &str| place.path().join(name);
-    ["REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
+    let unset = ["REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "NO_PROXY", "no_proxy"];
+    let run = unset.iter().fold(place.command(arguments), |run, name| run.env(name, ""));
+    let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    proxies
         .iter()
-        .fold(place.command(arguments), |run, name| run.env(name, ""))
+        .fold(run, |run, name| run.env(name, "http://127.0.0.1:1"))
         .env("XDG_CONFIG_HOME", at("config"))
         .env("DOCKER_CONFIG", at("docker"))
         .env("STEADFAST_CACHE", at("cache"))

@@ -50,9 +50,9 @@ fn what_is_no_reference() {
     for (given, reason) in [
         ("oci://registry.example/walk", "it names neither a tag nor a digest"),
         ("oci://registry.example", "it names no repository"),
-        ("oci://registry.example/Walk:1", "its repository is none"),
-        ("oci://user:secret@registry.example/walk:1", "its host is none"),
-        ("oci://registry.example/walk@sha256:12", "its digest is none"),
+        ("oci://registry.example/Walk:1", "its repository is not small letters and digits"),
+        ("oci://user:secret@registry.example/walk:1", "its host is no name or address"),
+        ("oci://registry.example/walk@sha256:12", "its digest is not `sha256:`"),
     ] {
         command(&place, &["run", given]).exits(2).says(reason).says("say oci://HOST/REPOSITORY:TAG");
     }

@@ -16,25 +16,21 @@ pub(super) struct Registry {
     child: Child,
     address: String,
     place: Place,
-    rest: Option<BufReader<std::process::ChildStderr>>,
 }
 
 impl Registry {
     /// Starts one that anybody may push to; none, said loudly, where the program is not installed.
     pub(super) fn start(test: &str) -> Option<Self> {
-        Self::with(test, "")
+        Self::start_in(test, Place::new(), "", "127.0.0.1:0")
     }
 
     /// One that asks for a user and a password.
     pub(super) fn with_users(test: &str) -> Option<Self> {
         let place = Place::new();
-        fs::write(place.path().join("users"), USERS).unwrap();
-        let auth = format!("auth: {{htpasswd: {{realm: tests, path: {}}}}}\n", place.path().join("users").display());
+        let users = place.path().join("users");
+        fs::write(&users, USERS).unwrap();
+        let auth = format!("auth: {{htpasswd: {{realm: tests, path: {}}}}}\n", users.display());
         Self::start_in(test, place, &auth, "127.0.0.1:0")
-    }
-
-    fn with(test: &str, auth: &str) -> Option<Self> {
-        Self::start_in(test, Place::new(), auth, "127.0.0.1:0")
     }
 
     fn start_in(test: &str, place: Place, auth: &str, address: &str) -> Option<Self> {
@@ -42,34 +38,20 @@ impl Registry {
             eprintln!("SKIPPED registry::{test}: docker-registry is not installed");
             return None;
         };
-        let config = place.path().join("config.yml");
-        let files = place.path().join("files");
+        let (config, files) = (place.path().join("config.yml"), place.path().join("files"));
         let text = format!(
             "version: 0.1\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: \"{address}\"}}\n{auth}",
             files.display()
         );
         fs::write(&config, text).unwrap();
         let mut command = Command::new(program);
-        command.arg("serve").arg(&config).env("OTEL_TRACES_EXPORTER", "none");
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        command.arg("serve").arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        let address = loop {
-            let before = said.len();
-            assert!(log.read_line(&mut said).unwrap() > 0, "the registry did not come up:\n{said}");
-            if let Some((_, address)) = said[before..].split_once("listening on ") {
-                break address.trim_end_matches(|c: char| !c.is_ascii_digit()).split('"').next().unwrap().to_owned();
-            }
-        };
-        let mut this = Self { child, address, place, rest: Some(log) };
-        this.drain();
-        Some(this)
-    }
-
-    /// Its log is read, so that it never waits for a reader.
-    fn drain(&mut self) {
-        let mut rest = self.rest.take().unwrap();
-        std::thread::spawn(move || rest.read_to_end(&mut Vec::new()));
+        let address = listening(&mut log);
+        // It never waits for somebody who reads its log.
+        std::thread::spawn(move || log.read_to_end(&mut Vec::new()));
+        Some(Self { child, address, place })
     }
 
     /// Host and port.
@@ -96,6 +78,18 @@ impl Registry {
         fs::rename(files, place.path().join("files")).unwrap();
         drop(self);
         Self::start_in(test, place, "", &address)
+    }
+}
+
+/// The address that it says it has come up on.
+fn listening(log: &mut impl BufRead) -> String {
+    let mut said = String::new();
+    loop {
+        let before = said.len();
+        assert!(log.read_line(&mut said).unwrap() > 0, "the registry did not come up:\n{said}");
+        if let Some((_, address)) = said[before..].split_once("listening on ") {
+            return address.chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
+        }
     }
 }
 
