@@ -119,8 +119,8 @@ fn config(reference: &Reference) -> ClientConfig {
         return config;
     }
     // The environment's proxy knows another machine by the name of this one. One that is given here keeps the library from looking
-    // for it, and this one is for no host at all.
-    let (http_proxy, no_proxy) = (Some("http://localhost".to_owned()), Some("*".to_owned()));
+    // for it, and this one is for no host at all, by name or by address.
+    let (http_proxy, no_proxy) = (Some("http://localhost".to_owned()), Some("*,0.0.0.0/0,::/0".to_owned()));
     ClientConfig { protocol: ClientProtocol::Http, http_proxy, no_proxy, ..config }
 }
 

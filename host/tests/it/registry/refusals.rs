@@ -30,7 +30,10 @@ fn nobody_there() {
     let reference = "oci://127.0.0.1:1/team/walk:1";
     let ended = run(&place, reference).exits(75);
     assert_eq!(ended.stderr.matches("trying again in").count(), 4, "{}", ended.stderr);
-    insta::assert_snapshot!(said(&place, &ended, reference), @"");
+    insta::assert_snapshot!(said(&place, &ended, reference), @r"
+    steadfast: cannot get the plugin `oci://[registry]/team/walk:1`: tcp connect error: Connection refused (os error 111) (tried 5 times)
+    hint: another attempt may reach it; is `[registry]` spelled right, up, and reachable from here?
+    ");
 }
 
 #[test]
