@@ -197,20 +197,21 @@ fn message_in(said: &str) -> String {
 
 /// What is wrong with a certificate, if that is what stands in the way.
 fn certificate(error: &(dyn Error + 'static)) -> Option<String> {
-    chain(error).find_map(|error| {
-        let within = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
-        let tls = within.and_then(|error| error.downcast_ref()).or_else(|| error.downcast_ref::<rustls::Error>());
-        match tls {
-            Some(rustls::Error::InvalidCertificate(cause)) => Some(cause.to_string()),
-            _ => None,
-        }
+    chain(error).find_map(|error| match error.downcast_ref() {
+        Some(rustls::Error::InvalidCertificate(cause)) => Some(cause.to_string()),
+        _ => None,
     })
 }
 
 /// An error with its causes, each said once, without those that say no more than that there is a cause.
 fn in_full(error: &(dyn Error + 'static)) -> String {
-    const EMPTY: [&str; 4] =
-        ["error sending request", "client error", "error decoding response body", "request or response body error"];
+    const EMPTY: [&str; 5] = [
+        "builder error",
+        "error sending request",
+        "client error",
+        "error decoding response body",
+        "request or response body error",
+    ];
     let mut parts: Vec<String> = chain(error).map(ToString::to_string).collect();
     parts.dedup();
     let last = parts.pop().unwrap_or_default();
@@ -220,7 +221,11 @@ fn in_full(error: &(dyn Error + 'static)) -> String {
 }
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| (**error).source())
+    std::iter::successors(Some(error), |error| match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        // Such an error passes on its content's cause, and not its content.
+        Some(content) => Some(content as &(dyn Error + 'static)),
+        None => (**error).source(),
+    })
 }
 
 /// The first line of what a registry says, without what a terminal would act on.
@@ -253,7 +258,7 @@ mod tests {
     #[test]
     fn a_certificate_that_is_not_trusted_is_found_among_the_causes() {
         let tls = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
-        let error = io::Error::other(tls);
+        let error = io::Error::other(io::Error::other(tls));
         assert!(certificate(&error).is_some_and(|cause| cause.contains("UnknownIssuer")));
         assert_eq!(certificate(&io::Error::other("no TLS")), None);
     }

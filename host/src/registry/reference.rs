@@ -194,7 +194,8 @@ mod tests {
                 prop_assert_eq!(reference.to_string(), text);
                 prop_assert!(!reference.name().is_empty());
                 let theirs = reference.for_client().to_string().parse::<oci_client::Reference>();
-                prop_assert_eq!(theirs.unwrap().repository().rsplit('/').next(), Some(reference.name()));
+                let theirs = theirs.unwrap();
+                prop_assert_eq!(theirs.repository().rsplit('/').next(), Some(reference.name()));
             }
         }
 

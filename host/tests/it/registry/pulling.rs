@@ -136,7 +136,10 @@ fn credentials_are_those_of_docker() {
     let tag = registry.reference("stochastic:1");
     let anonymous = command(&place, &["plugin", "push"]).arg(component("stochastic")).arg(&tag).exits(2);
     let said = anonymous.refusal(&place).replace(registry.address(), "[registry]");
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r"
+    steadfast: cannot push the plugin `oci://[registry]/stochastic:1`: [registry] refuses: status 401, authentication required; it was asked anonymously: there are no credentials for it in `[place]/docker/config.json`, `[place]/config/containers/auth.json`
+    hint: log in with `docker login [registry]` or `podman login [registry]`, or name the file that holds the credentials: $REGISTRY_AUTH_FILE, or its folder as $DOCKER_CONFIG
+    ");
 
     let config = place.path().join("docker/config.json");
     fs::create_dir(config.parent().unwrap()).unwrap();
@@ -146,7 +149,10 @@ fn credentials_are_those_of_docker() {
     // `user:wrong` and `user:secret`
     log_in("dXNlcjp3cm9uZw==");
     let wrong = command(&place, &["plugin", "push"]).arg(component("stochastic")).arg(&tag).exits(2);
-    insta::assert_snapshot!(wrong.refusal(&place).replace(registry.address(), "[registry]"), @"");
+    insta::assert_snapshot!(wrong.refusal(&place).replace(registry.address(), "[registry]"), @r"
+    steadfast: cannot push the plugin `oci://[registry]/stochastic:1`: [registry] refuses: status 401, authentication required; it was asked as `user`, from `[place]/docker/config.json`
+    hint: log in with `docker login [registry]` or `podman login [registry]`, or name the file that holds the credentials: $REGISTRY_AUTH_FILE, or its folder as $DOCKER_CONFIG
+    ");
     log_in("dXNlcjpzZWNyZXQ=");
     push(&place, &component("stochastic"), &tag);
     run(&place, &tag).done().never_says("secret");

@@ -42,7 +42,10 @@ fn nothing_there() {
     let place = Place::new();
     let reference = registry.reference("team/walk:1");
     let ended = run(&place, &reference).exits(2).never_says("trying again");
-    insta::assert_snapshot!(said(&place, &ended, &reference), @"");
+    insta::assert_snapshot!(said(&place, &ended, &reference), @r"
+    steadfast: cannot get the plugin `oci://[registry]/team/walk:1`: [registry] does not have it: manifest unknown
+    hint: is it spelled right, and was it pushed? `steadfast plugin push FILE oci://HOST/REPOSITORY:TAG` does that
+    ");
     assert!(is_empty(&place.volume()), "nothing is written for what is not there");
     command(&place, &["plugin", "inspect", &reference]).exits(2);
 }
@@ -89,7 +92,16 @@ fn what_is_no_plugin() {
             said(&place, &ended, &reference)
         })
         .collect();
-    insta::assert_snapshot!(refusals.join(""), @"");
+    insta::assert_snapshot!(refusals.join(""), @r"
+    steadfast: `oci://[registry]/team/walk:image` is not a plugin: an artifact with a config of type `application/vnd.oci.image.config.v1+json` whose layer is of type `application/vnd.oci.image.layer.v1.tar+gzip`
+    hint: a plugin's artifact has one layer of type `application/wasm`, which is the component: `steadfast plugin push` makes one, and `oras push REFERENCE FILE.wasm:application/wasm`
+    steadfast: `oci://[registry]/team/walk:two` is not a plugin: an artifact with a config of type `application/vnd.oci.image.config.v1+json` with 2 layers: application/vnd.oci.image.layer.v1.tar+gzip, application/wasm
+    hint: a plugin's artifact has one layer of type `application/wasm`, which is the component: `steadfast plugin push` makes one, and `oras push REFERENCE FILE.wasm:application/wasm`
+    steadfast: `oci://[registry]/team/walk:index` is not a plugin: an index with no manifest for WebAssembly among: linux/amd64
+    hint: a plugin's artifact has one layer of type `application/wasm`, which is the component: `steadfast plugin push` makes one, and `oras push REFERENCE FILE.wasm:application/wasm`
+    steadfast: `oci://[registry]/team/walk:notes` is not a plugin: not WebAssembly
+    hint: a plugin is a WebAssembly component, a file that usually ends in .wasm; in Rust, `cargo build --release --target wasm32-wasip2` makes one
+    ");
 }
 
 #[test]
@@ -101,7 +113,10 @@ fn refused_by_status() {
     let place = Place::new();
     let reference = evil.reference("walk:1");
     let ended = run(&place, &reference).exits(2).never_says("trying again");
-    insta::assert_snapshot!(said(&place, &ended, &reference), @"");
+    insta::assert_snapshot!(said(&place, &ended, &reference), @r"
+    steadfast: cannot get the plugin `oci://[registry]/walk:1`: [registry] refuses: status 403; it was asked anonymously: there are no credentials for it in `[place]/docker/config.json`, `[place]/config/containers/auth.json`
+    hint: log in with `docker login [registry]` or `podman login [registry]`, or name the file that holds the credentials: $REGISTRY_AUTH_FILE, or its folder as $DOCKER_CONFIG
+    ");
 }
 
 #[test]
@@ -126,7 +141,7 @@ fn bytes_that_are_not_what_was_announced() {
     let (whole, half) = (bytes.clone(), bytes[..bytes.len() / 2].to_vec());
     let places = [
         Evil::with(&bytes, bytes.len(), move |_| Reply::Whole(200, changed.clone())),
-        Evil::with(&bytes, bytes.len() / 3, move |_| Reply::Whole(200, whole.clone())),
+        Evil::with(&bytes, 1000, move |_| Reply::Whole(200, whole.clone())),
         Evil::with(&bytes, bytes.len(), move |_| Reply::Cut(half.len() * 2, half.clone())),
     ];
     let refusals = std::thread::scope(|scope| {
@@ -140,7 +155,14 @@ fn bytes_that_are_not_what_was_announced() {
         let running: Vec<_> = places.iter().map(|evil| scope.spawn(move || run(evil))).collect();
         running.into_iter().map(|one| one.join().unwrap()).collect::<String>()
     });
-    insta::assert_snapshot!(refusals, @"");
+    insta::assert_snapshot!(refusals, @r"
+    steadfast: cannot get the plugin `oci://[registry]/stochastic:1`: what arrived has the digest sha256:[hash], and not sha256:[hash] (tried 5 times)
+    hint: something on the way, or the registry itself, changes or cuts off what it sends; push the plugin again if it stays
+    steadfast: cannot get the plugin `oci://[registry]/stochastic:1`: more arrives than the 1000 bytes that its manifest announces (tried 5 times)
+    hint: something on the way, or the registry itself, changes or cuts off what it sends; push the plugin again if it stays
+    steadfast: cannot get the plugin `oci://[registry]/stochastic:1`: error reading a body from connection: end of file before message length reached (tried 5 times)
+    hint: another attempt may reach it; is `[registry]` spelled right, up, and reachable from here?
+    ");
 }
 
 #[test]
@@ -149,7 +171,7 @@ fn too_large_for_a_plugin() {
     let place = Place::new();
     let reference = evil.reference("walk:1");
     let ended = run(&place, &reference).exits(65).never_says("Downloading");
-    insta::assert_snapshot!(said(&place, &ended, &reference), @"");
+    insta::assert_snapshot!(said(&place, &ended, &reference), @"steadfast: `oci://[registry]/walk:1` is not a plugin: a component of 2.0 GiB, and no plugin is larger than 1.0 GiB");
 }
 
 #[test]
