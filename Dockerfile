@@ -58,7 +58,11 @@ RUN find host -name '*.rs' -exec touch {} + && \
 
 # Compiled here, so that no attempt compiles. The cache belongs to root and nobody else may write to it, which is what lets any
 # user trust it. On a processor without the features of the one that builds, entries are not found and an attempt compiles.
+#
+# The roots that registries of plugins are trusted by come along: the base has none, and $SSL_CERT_FILE names others.
 RUN STEADFAST_CACHE=/image/var/cache/steadfast /image/usr/local/bin/steadfast plugin compile /image/plugins/*.wasm && \
+    mkdir -p /image/etc/ssl/certs && \
+    cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ && \
     chmod -R u=rwX,go=rX /image && \
     mkdir /checkpoints
 

@@ -10,14 +10,16 @@
 //!                                               └──────────► exit code
 //! ```
 //!
-//! Data flows one way. [`job`], and [`trial`], which only reads, are the modules that know plugin, device and checkpoint; those never import
-//! one another, but that the imports of a guest stand on the device's [`Context`](device::Context). Start reading at `job/run.rs`.
+//! Data flows one way. [`job`], and [`trial`], which only reads, are the modules that know plugin, device and checkpoint; those, and
+//! [`registry`], never import one another, but that the imports of a guest stand on the device's [`Context`](device::Context). Start reading at
+//! `job/run.rs`.
 //!
 //! | module | what it is for |
 //! |---|---|
 //! | [`cli`] | one file a command: arguments to a validated specification |
 //! | [`job`] | the specification, the loop, when to save, the outcome and its exit code |
 //! | [`plugin`] | engine, limits, typed calls, the imports that a guest sees |
+//! | [`registry`] | plugins by reference: pulled, pushed, kept by digest |
 //! | [`checkpoint`] | the file format, the volume, which checkpoint counts, outputs across attempts |
 //! | [`compiled`] | machine code kept between attempts, outside the volume |
 //! | [`device`] | buffers, kernels and library operations, behind one trait |
@@ -59,6 +61,7 @@ pub mod doctor;
 pub mod job;
 pub mod platform;
 pub mod plugin;
+pub mod registry;
 pub mod report;
 pub mod supervise;
 pub mod trial;

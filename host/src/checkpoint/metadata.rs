@@ -61,12 +61,24 @@ pub struct Progress {
 /// The component that wrote the state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginFacts {
-    /// The file's stem.
+    /// The file's stem, or the last word of the repository.
     pub name: String,
     /// `sha256:` and 64 hexadecimal digits.
     pub digest: String,
     /// The version of the state's layout.
     pub state_version: u32,
+    /// Where a registry has it; none if it came from a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactFacts>,
+}
+
+/// Where a registry has a component. A retry under the same reference goes on with what it came to, wherever a tag points by then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactFacts {
+    /// As the user gave it.
+    pub reference: String,
+    /// The digest of the manifest that this came to: `sha256:` and 64 hexadecimal digits.
+    pub manifest: String,
 }
 
 /// What the input was.

@@ -125,6 +125,8 @@ fn facts(path: &Path, shown: &Shown) -> Vec<(&'static str, String)> {
         ("config", of.config.clone()),
         ("seed", of.seed.to_string()),
     ];
+    let artifact = of.plugin.artifact.as_ref();
+    rows.extend(artifact.map(|from| ("registry", format!("{} · manifest {}", from.reference, from.manifest))));
     rows.extend(of.finished.as_ref().map(|line| ("finished", line.clone())));
     let sections = shown.sections.iter().map(|(kind, name, bytes, stored)| {
         format!(

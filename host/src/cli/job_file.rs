@@ -238,7 +238,7 @@ steps = 1000
         std::fs::write(&file, "plugin = \"../a.wasm\"\ninput = \"data\"\nvolume = \"/mnt\"\nconfig = \"c.json\"")
             .unwrap();
         let options = read(&file).unwrap();
-        assert_eq!(options.plugin.unwrap().0, folder.path().join("../a.wasm"));
+        assert_eq!(options.plugin.unwrap().0, folder.path().join("../a.wasm").into());
         assert_eq!(options.input.unwrap().0, folder.path().join("data"));
         assert_eq!(options.volume.unwrap().0, Path::new("/mnt"));
         assert_eq!(options.output, None);

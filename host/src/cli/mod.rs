@@ -65,7 +65,7 @@ enum Command {
     Rehearse(Box<rehearse::RehearseCommand>),
     Checkpoint(checkpoint::CheckpointCommand),
     Output(output::OutputCommand),
-    Plugin(plugin::PluginCommand),
+    Plugin(Box<plugin::PluginCommand>),
     Doctor(doctor::DoctorCommand),
 }
 
@@ -85,7 +85,7 @@ pub fn execute(arguments: Vec<OsString>) -> Result<u8, Failure> {
         Command::Rehearse(command) => rehearse::execute(*command),
         Command::Checkpoint(command) => checkpoint::execute(command),
         Command::Output(command) => output::execute(command),
-        Command::Plugin(command) => plugin::execute(command),
+        Command::Plugin(command) => plugin::execute(*command),
         Command::Doctor(command) => doctor::execute(&command),
     }
 }

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use crate::job::spec::{Changeable, DeviceChoice, Every, IfDone, InputDigest, JobName, LogFormat, PluginFrom};
+use crate::job::spec::{
+    Changeable, DeviceChoice, Every, IfDone, InputDigest, JobName, LogFormat, PluginFrom, PluginSource,
+};
 
 use super::config::ConfigSource;
 use super::failure::Failure;
-use super::values::{Digest, Place, Size, Time, as_on_command_line, at_least_one, from_one, whole_number};
+use super::values::{Digest, Place, Size, Source, Time, as_on_command_line, at_least_one, from_one, whole_number};
 
 /// Options of `run`, all of which may stand in a job's file under the same names.
 #[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
@@ -21,20 +23,22 @@ pub(super) struct RunOptions {
     /// The component; only in a job's file.
     #[arg(skip)]
     #[serde(deserialize_with = "as_on_command_line")]
-    pub(super) plugin: Option<Place>,
+    pub(super) plugin: Option<Source>,
 
     /// Change to another plugin while the job runs, as soon as the file holds one: `run` looks at it from time to time. Without
-    /// this it looks when it gets SIGHUP
+    /// this it looks when it gets SIGHUP; on SIGHUP alone, a tag in a registry is looked up again
     #[arg(long, help_heading = "Plugin")]
     pub(super) watch: bool,
 
     /// Which plugin goes on when the job's is no longer the one in the file [default: the job's, from the volume, unless the file is
-    /// new to the job and says that it reads the state; then the file's, on probation]
+    /// new to the job and says that it reads the state; then the file's, on probation]. The same for references; one that the job
+    /// has looked up before is looked up again only with `file`
     #[arg(long, value_name = "FROM", help_heading = "Plugin")]
     pub(super) plugin_from: Option<PluginFrom>,
 
-    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them. In a job's file
-    /// it may change while the job runs: SIGHUP has that read again
+    /// Run no other component than this: `sha256:` and 64 hexadecimal digits, as `steadfast plugin inspect` prints them. Of a
+    /// reference it is the component's, too, and not the manifest's. In a job's file it may change while the job runs: SIGHUP has
+    /// that read again
     #[arg(long, value_name = "DIGEST", help_heading = "Plugin")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) plugin_digest: Option<Digest>,
@@ -221,9 +225,12 @@ impl RunOptions {
 
     /// Lets relative paths begin at the folder of the file that they stand in, and loads the configuration from there.
     pub(super) fn based_at(mut self, base: &Path) -> Result<Self, Failure> {
-        let places = [&mut self.plugin, &mut self.input, &mut self.output, &mut self.scratch, &mut self.volume];
+        let places = [&mut self.input, &mut self.output, &mut self.scratch, &mut self.volume];
         for place in places.into_iter().flatten() {
             place.0 = base.join(&place.0);
+        }
+        if let Some(Source(PluginSource::File(file))) = &mut self.plugin {
+            *file = base.join(&file);
         }
         if let Some(config) = self.config.take() {
             self.config = Some(ConfigSource::Value(config.load(base)?));

@@ -2,23 +2,25 @@
 
 mod compile;
 mod new;
+mod push;
 mod trial;
-
-use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::plugin::{self, FileKind, Inspection, Interface, MemoryFact, PluginError};
+use crate::job::spec::{LogFormat, PluginSource};
+use crate::job::{ExitCode, RunError};
+use crate::plugin::{self, Artifact, FileKind, Inspection, Interface, MemoryFact};
 
 use super::failure::Failure;
 use super::print;
-use super::values::Place;
+use super::values::Source;
 
 /// What `inspect` exits with for a file that is none.
 const NO_PLUGIN: u8 = 1;
 
-/// Make plugins, look at them, try and compile them before they are needed: new, inspect, try, compile
+/// Make plugins, look at them, try and compile them before they are needed, put them into a registry: new, inspect, try, compile,
+/// push
 #[derive(Args, Clone, Debug)]
 pub(super) struct PluginCommand {
     #[command(subcommand)]
@@ -30,54 +32,62 @@ enum Action {
     New(new::NewCommand),
     /// Show what a file exports and imports, and what is missing for a plugin and how to get it; exit 1 if it is none
     Inspect {
-        /// The file
-        file: Place,
+        /// The file, or a reference to a registry: oci://HOST/REPOSITORY:TAG or @sha256:…
+        #[arg(value_name = "FILE|oci://…")]
+        plugin: Source,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     Try(trial::TryCommand),
     Compile(compile::CompileCommand),
+    Push(push::PushCommand),
 }
 
 pub(super) fn execute(command: PluginCommand) -> Result<u8, Failure> {
     match command.action {
-        Action::Inspect { file, json } => inspect(&file, json),
+        Action::Inspect { plugin, json } => inspect(&plugin.0, json),
         Action::New(command) => new::execute(&command),
         Action::Try(command) => trial::execute(command),
         Action::Compile(command) => compile::execute(&command),
+        Action::Push(command) => push::execute(&command),
     }
 }
 
-fn inspect(file: &Place, json: bool) -> Result<u8, Failure> {
-    let found = look(&file.0)?;
+fn inspect(source: &PluginSource, json: bool) -> Result<u8, Failure> {
+    crate::report::init(LogFormat::Human);
+    // Read as a run reads it: a wrong path may be a device without end.
+    let component = source.read().map_err(failed)?;
+    let found = plugin::inspect(&component.bytes);
     if json {
-        print::json(&as_json(&found))?;
+        print::json(&as_json(&found, component.artifact.as_ref()))?;
     } else {
-        print::text(&for_people(&file.0, &found))?;
+        print::text(&for_people(source, component.artifact.as_ref(), &found))?;
     }
     Ok(if is_plugin(&found) { 0 } else { NO_PLUGIN })
 }
 
-fn look(path: &Path) -> Result<Inspection, Failure> {
-    // Read as a run reads it: a wrong path may be a device without end.
-    plugin::read(path).map(|bytes| plugin::inspect(&bytes)).map_err(|error| match error {
-        PluginError::NotAComponent { .. } => Failure::new(NO_PLUGIN, error.to_string()),
-        error => Failure::usage(error.to_string()),
-    })
+fn failed(error: RunError) -> Failure {
+    match error {
+        error if error.exit_code() == ExitCode::Hopeless => Failure { code: NO_PLUGIN, ..error.into() },
+        // That a disk fails is no verdict on the file, and nobody tries this again by its exit code.
+        RunError::Plugin(error) => Failure::usage(error.to_string()),
+        error => error.into(),
+    }
 }
 
 fn is_plugin(found: &Inspection) -> bool {
     found.kind == FileKind::Component && found.problems.is_empty()
 }
 
-fn for_people(path: &Path, found: &Inspection) -> String {
+fn for_people(source: &PluginSource, artifact: Option<&Artifact>, found: &Inspection) -> String {
     let verdict = if is_plugin(found) { "a plugin" } else { "not a plugin" };
     let mut rows = vec![
-        ("file", format!("{} ({})", path.display(), print::size(found.bytes))),
+        ("file", format!("{source} ({})", print::size(found.bytes))),
         ("kind", format!("{} · {verdict}", found.kind)),
         ("digest", found.digest.clone()),
     ];
+    rows.extend(artifact.map(|artifact| ("manifest", artifact.manifest.clone())));
     if found.kind == FileKind::Component {
         rows.push(("exports", interfaces(&found.exports)));
         rows.push(("imports", interfaces(&found.imports)));
@@ -112,7 +122,7 @@ fn state_versions(found: &Inspection) -> String {
     }
 }
 
-fn as_json(found: &Inspection) -> serde_json::Value {
+fn as_json(found: &Inspection, artifact: Option<&Artifact>) -> serde_json::Value {
     let interfaces = |all: &[Interface]| -> Vec<_> {
         all.iter().map(|one| json!({"name": one.name, "functions": one.functions})).collect()
     };
@@ -124,6 +134,6 @@ fn as_json(found: &Inspection) -> serde_json::Value {
         "kind": found.kind.to_string(), "is_plugin": is_plugin(found), "bytes": found.bytes, "digest": found.digest,
         "exports": interfaces(&found.exports), "imports": interfaces(&found.imports), "memories": memories,
         "core_modules": found.core_modules, "problems": problems, "state_versions": versions,
-        "state_versions_unclear": found.state_versions_unclear,
+        "state_versions_unclear": found.state_versions_unclear, "manifest": artifact.map(|artifact| &artifact.manifest),
     })
 }

@@ -4,14 +4,14 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::job::spec::LogFormat;
-use crate::platform::process_environment;
+use crate::job::spec::{LogFormat, PluginSource};
+use crate::platform::{Environment, process_environment};
 use crate::supervise::{self, Faults, Preempt, Progress, RehearsalError, RehearsalSpec};
 
 use super::failure::Failure;
 use super::print;
-use super::run::RunCommand;
-use super::values::Place;
+use super::run::{Merged, RunCommand};
+use super::values::{Place, Source};
 
 /// Play the platform against a job: preempt, kill, damage; then compare with undisturbed runs
 #[derive(Args, Clone, Debug)]
@@ -80,13 +80,13 @@ Exit codes:
 
 impl RehearseCommand {
     fn resolve(self) -> Result<RehearsalSpec, Failure> {
-        let run_args = run_arguments(&self.job);
-
         let usual = if self.faults.is_some() { Preempt::Never } else { Preempt::EveryStep };
         // The rehearsal has volumes of its own; whatever the environment says about one is none of its business.
         let environment = |name: &str| process_environment(name).filter(|_| name != "STEADFAST_VOLUME");
+        let job = pinned(self.job, &environment)?;
+        let run_args = run_arguments(&job);
         Ok(RehearsalSpec {
-            job: self.job.resolve(&environment)?,
+            job: job.resolve(&environment)?,
             run_args,
             program: None,
             preempt: self.preempt.unwrap_or(usual),
@@ -100,19 +100,28 @@ impl RehearseCommand {
     }
 }
 
+/// The same job with what a reference comes to now, for all of its attempts: a tag that moves meanwhile makes no difference.
+fn pinned(job: RunCommand, environment: Environment<'_>) -> Result<RunCommand, Failure> {
+    let Merged { plugin: source, options } = job.clone().merged(environment)?;
+    let PluginSource::Registry(reference) = &source else { return Ok(job) };
+    let artifact = source.read()?.artifact;
+    let exact = artifact.map_or_else(|| reference.clone(), |artifact| reference.with_digest(&artifact.manifest));
+    Ok(RunCommand { target: Source(PluginSource::Registry(exact)), options })
+}
+
 /// What follows `run` on the command line of each attempt.
 fn run_arguments(job: &RunCommand) -> Vec<OsString> {
     let mut options = job.options.clone();
     (options.volume, options.output, options.scratch, options.dry_run) = (None, None, None, false);
-    let mut arguments = vec![job.target.0.clone().into_os_string()];
+    let mut arguments = vec![job.target.0.label().to_owned().into_os_string()];
     arguments.extend(options.as_arguments());
     arguments
 }
 
 pub(super) fn execute(command: RehearseCommand) -> Result<u8, Failure> {
     let json = command.json;
-    let spec = command.resolve()?;
     let reporter = crate::report::init(LogFormat::Human);
+    let spec = command.resolve()?;
     let shown = reporter.progress();
     let observer = |progress: &Progress| shown.update(progress.done, progress.total, &progress.stage);
     let result = supervise::rehearse(&spec, &observer);

@@ -1,26 +1,27 @@
 //! `steadfast run`: from the command line and a job's file to a validated specification.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 
 use crate::checkpoint::volume::may_pass;
 use crate::job::ExitCode;
-use crate::job::spec::{JobFile, JobSpec, LogFormat, Named};
+use crate::job::spec::{JobFile, JobSpec, LogFormat, Named, PluginSource};
 use crate::platform::{Engine, Environment, StopRequests, process_environment};
 
 use super::failure::Failure;
 use super::options::RunOptions;
-use super::values::Place;
+use super::values::{Place, Source};
 
 /// Run a job, going on from its newest checkpoint
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(super) struct RunCommand {
-    /// The component, or a job's file: the same options, without dashes, as TOML
-    #[arg(value_name = "PLUGIN.wasm|JOB.toml")]
-    pub(super) target: Place,
+    /// The component, in a file or a registry (oci://HOST/REPOSITORY:TAG or @sha256:…), or a job's file: the same options, without
+    /// dashes, as TOML
+    #[arg(value_name = "PLUGIN.wasm|oci://…|JOB.toml")]
+    pub(super) target: Source,
 
     #[command(flatten)]
     pub(super) options: RunOptions,
@@ -35,6 +36,9 @@ Examples:
   steadfast run digits.wasm --input data --every 5m --volume /mnt/bucket
       The same on a platform: name, task and attempt come from its environment.
 
+  steadfast run oci://registry.example/team/digits:2 --volume /mnt/bucket
+      The plugin comes from a registry. The tag is looked up once: later attempts go on with what it came to.
+
   steadfast run job.toml --dry-run
       Shows who this attempt would be, where it would go on, and what ten seconds can save.
 
@@ -42,7 +46,7 @@ Examples:
       Goes on with a changed configuration. Without the second option it is refused.
 
 A job's file:
-  plugin = \"digits.wasm\"        # relative to this file
+  plugin = \"digits.wasm\"        # relative to this file; or a reference, oci://…
   input = \"data\"
   every = \"5m\"
   [config]
@@ -55,7 +59,19 @@ A job's file:
 impl RunCommand {
     /// The specification: options win over the environment, and that over the job's file.
     pub(super) fn resolve(self, environment: Environment<'_>) -> Result<JobSpec, Failure> {
-        let Self { target, mut options } = self;
+        let given = self.given(environment)?;
+        let taken = given.merged()?;
+        let job_file = given.job_file(&taken);
+        Ok(JobSpec { job_file, ..specification(taken.options, taken.plugin)? })
+    }
+
+    /// The plugin, and all options that are given anywhere.
+    pub(super) fn merged(self, environment: Environment<'_>) -> Result<Merged, Failure> {
+        self.given(environment)?.merged()
+    }
+
+    fn given(self, environment: Environment<'_>) -> Result<Given, Failure> {
+        let Self { target: Source(target), mut options } = self;
         if options.volume.is_none() {
             let given = environment("STEADFAST_VOLUME").filter(|path| !path.is_empty());
             options.volume = given
@@ -63,26 +79,55 @@ impl RunCommand {
                 .transpose()
                 .map_err(|reason| Failure::usage(format!("the variable STEADFAST_VOLUME is no path: {reason}")))?;
         }
-        if !is_job_file(&target.0) {
-            options.plugin = Some(target.clone());
-            return specification(options, target);
-        }
-        let taken = options.clone().or(super::job_file::read(&target.0)?);
-        let job_file = Some(job_file(target.0.clone(), options, taken.clone()));
-        Ok(JobSpec { job_file, ..specification(taken, target)? })
+        Ok(Given { target, options })
     }
 }
 
-/// The job's file, to be read again under the same command line: what it names by now, and what else has changed in it.
-fn job_file(path: PathBuf, given: RunOptions, taken: RunOptions) -> JobFile {
-    JobFile::new(move || {
-        let now = given.clone().or(super::job_file::read(&path).map_err(|failure| failure.message)?);
-        Ok(Named {
-            not_taken: now.differing(&taken),
-            plugin: now.plugin.map_or_else(|| path.clone(), |place| place.0),
-            plugin_digest: now.plugin_digest.map(|digest| digest.to_string()),
-        })
-    })
+/// What the command line and the environment say.
+#[derive(Clone)]
+struct Given {
+    /// A plugin, or a job's file.
+    target: PluginSource,
+    options: RunOptions,
+}
+
+/// The same with what the job's file says.
+pub(super) struct Merged {
+    /// Where the plugin is.
+    pub(super) plugin: PluginSource,
+    /// All options.
+    pub(super) options: RunOptions,
+}
+
+impl Given {
+    fn file(&self) -> Option<&Path> {
+        match &self.target {
+            PluginSource::File(file) => Some(file.as_path()).filter(|file| is_job_file(file)),
+            PluginSource::Registry(_) => None,
+        }
+    }
+
+    fn merged(&self) -> Result<Merged, Failure> {
+        let Self { target, options } = self.clone();
+        let Some(file) = self.file() else { return Ok(Merged { plugin: target, options }) };
+        let mut options = options.or(super::job_file::read(file)?);
+        let plugin = options.plugin.take().map_or(target, |Source(source)| source);
+        Ok(Merged { plugin, options })
+    }
+
+    /// The job's file, to be read again under the same command line: what it names by now, and what else has changed in it.
+    fn job_file(&self, taken: &Merged) -> Option<JobFile> {
+        self.file()?;
+        let (given, taken) = (self.clone(), taken.options.clone());
+        Some(JobFile::new(move || {
+            let Merged { plugin, options } = given.merged().map_err(|failure| failure.message)?;
+            Ok(Named {
+                plugin,
+                not_taken: options.differing(&taken),
+                plugin_digest: options.plugin_digest.map(|digest| digest.to_string()),
+            })
+        }))
+    }
 }
 
 pub(super) fn execute(command: RunCommand, stops: &StopRequests) -> Result<u8, Failure> {
@@ -123,8 +168,8 @@ fn is_job_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
-fn specification(options: RunOptions, target: Place) -> Result<JobSpec, Failure> {
-    let mut spec = JobSpec::new(options.plugin.unwrap_or(target).0);
+fn specification(options: RunOptions, plugin: PluginSource) -> Result<JobSpec, Failure> {
+    let mut spec = JobSpec::new(plugin);
     if let Some(config) = options.config {
         spec.config = super::config::canonical(&config.load(Path::new(""))?);
     }

@@ -10,6 +10,9 @@ use std::time::Duration;
 use serde::Deserializer;
 use serde::de::{Error, Visitor};
 
+use crate::job::spec::PluginSource;
+use crate::registry::{BadReference, Reference};
+
 /// A time of at least a millisecond, such as `30s` or `1h 30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Time(pub(super) Duration);
@@ -83,6 +86,29 @@ impl FromStr for Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(f)
+    }
+}
+
+/// Where a plugin is: a file, or a reference to a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Source(pub(super) PluginSource);
+
+impl FromStr for Source {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<Self, String> {
+        if Reference::is_meant(given) {
+            let reference = given.parse().map_err(|error: BadReference| error.to_string())?;
+            return Ok(Self(PluginSource::Registry(reference)));
+        }
+        let Place(file) = given.parse()?;
+        Ok(Self(PluginSource::File(file)))
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -201,7 +227,9 @@ mod tests {
         }
         for given in ["", "-", "a\0b"] {
             assert!(given.parse::<Place>().is_err(), "{given}");
+            assert!(given.parse::<Source>().is_err(), "{given}");
         }
+        assert!("oci://registry.example/a".parse::<Source>().is_err(), "what is meant as a reference is no file");
         for given in ["", "-", "0", "-1", "1.5", "4294967296"] {
             assert!(at_least_one(given).is_err(), "{given}");
         }

@@ -15,6 +15,7 @@ use super::marks::Phase;
 use super::run::Context;
 use super::saver::keep_plugin;
 use super::scene::Scene;
+use super::source;
 use super::spec::{Changeable, JobSpec};
 use super::steps::{Finished, Onward, Probation, Running, Unfit, go_back, guest_failed, keep_metrics, patience};
 use super::{RunError, opening, state};
@@ -113,6 +114,7 @@ pub(super) fn first_record(
         heartbeat: now,
         fingerprint: fingerprint(plugin, scene, spec),
         plugin: plugin.digest().to_owned(),
+        artifact: source::facts(plugin),
         device: scene.device_of(plugin).into(),
         from: None,
         first_step: 0,
@@ -220,7 +222,7 @@ pub(super) fn begin(
 /// Writes down which plugin it is now, and answers what its failures are known by.
 fn note_plugin(context: &Context<'_>, journal: &Journal, plugin: &Plugin) -> String {
     let fingerprint = fingerprint(plugin, context.scene, context.spec);
-    journal.record().begins_under(plugin.digest(), fingerprint.clone());
+    journal.record().begins_under(plugin.digest(), source::facts(plugin), fingerprint.clone());
     fingerprint
 }
 

@@ -17,6 +17,7 @@ use crate::checkpoint::store::{Call, ClaimError, FinishError, Hopeless, LoadErro
 use crate::checkpoint::volume::{VolumeError, hint_for, may_pass};
 use crate::platform::PlatformError;
 use crate::plugin::{CallError, GuestError, Interruption, PluginError};
+use crate::registry::{self, RegistryError};
 
 /// Why an attempt ended without being done and without being asked to stop.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,9 @@ pub enum RunError {
     /// The plugin cannot be loaded.
     #[error(transparent)]
     Plugin(#[from] PluginError),
+    /// The plugin cannot be had from its registry.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// The volume cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -183,6 +187,7 @@ impl RunError {
             | Self::Unwritable { .. } => ExitCode::Usage,
             Self::Input(error) if error.is_not_there() => ExitCode::Usage,
             Self::Plugin(error) => plugin_code(error),
+            Self::Registry(error) => registry_code(error),
             Self::Claim(ClaimError::NoSuchStep { .. }) => ExitCode::Usage,
             Self::Claim(ClaimError::NoEpochLeft { .. }) => ExitCode::Refused,
             Self::Claim(ClaimError::Volume(error)) if is_read_only(error) => ExitCode::Usage,
@@ -232,6 +237,7 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Platform(error) => error.hint().map(Into::into),
+            Self::Registry(error) => error.hint(),
             Self::ShortDeadline { .. } => Some("give a longer --attempt-deadline, or a shorter --grace".into()),
             Self::Memory { needed, instead, .. } => {
                 let or = instead.as_ref().map(|options| format!("; or {options}")).unwrap_or_default();
@@ -306,6 +312,14 @@ fn plugin_code(error: &PluginError) -> ExitCode {
         | PluginError::Compile { .. }
         | PluginError::Instantiate { .. } => ExitCode::Hopeless,
         PluginError::Engine { .. } | PluginError::Folder { .. } | PluginError::Device { .. } => ExitCode::Retry,
+    }
+}
+
+fn registry_code(error: &RegistryError) -> ExitCode {
+    match error.why {
+        registry::Why::NoPlugin { .. } | registry::Why::TooLarge { .. } => ExitCode::Hopeless,
+        _ if error.may_pass() => ExitCode::Retry,
+        _ => ExitCode::Usage,
     }
 }
 

@@ -5,12 +5,10 @@
 //! the volume is a bucket whose mount may hold the file that is being written, and the host. The guest's outputs are not in the sum: scratch
 //! space should be a disk.
 
-use std::path::Path;
-
 use bytesize::ByteSize;
 
 use super::RunError;
-use super::spec::JobSpec;
+use super::spec::{JobSpec, PluginSource};
 use crate::platform::{Allowed, Allower, memory_allowed};
 use crate::plugin;
 
@@ -69,10 +67,14 @@ pub struct Room {
 
 impl Room {
     /// What there is on this machine, or in this container, for this plugin.
-    pub fn here(plugin: &Path, volume_in_memory: bool) -> Self {
+    pub fn here(plugin: &PluginSource, volume_in_memory: bool) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-        // Whatever else is wrong with the file is said when it is loaded.
-        let device = plugin::read(plugin).is_ok_and(|bytes| plugin::imports_device(&bytes));
+        let device = match plugin {
+            // Whatever else is wrong with the file is said when it is loaded.
+            PluginSource::File(file) => plugin::read(file).is_ok_and(|bytes| plugin::imports_device(&bytes)),
+            // Only the registry knows what it will be, and it may be this.
+            PluginSource::Registry(_) => true,
+        };
         Self { allowed: memory_allowed(), volume_in_memory, device, cores }
     }
 }

@@ -9,6 +9,7 @@
 //! | `memory`, `device` | whether guest, device, state and host fit into the memory that is allowed; which device it is |
 //! | `begin` | which checkpoint it goes on from, and the guest brought to that point |
 //! | `steps` | the loop: step, save when due, stop when asked |
+//! | `source`, `wanted` | a file or a registry; which component is loaded from there, or from the volume |
 //! | `loading` | the plugin, read and compiled while requests to stop are heard |
 //! | `journal` | the attempt's record of itself, which several threads write |
 //! | `state` | a guest's snapshot as the sections of a checkpoint, and back |
@@ -39,9 +40,11 @@ mod pace;
 mod run;
 mod saver;
 mod scene;
+pub mod source;
 pub mod spec;
 pub(crate) mod state;
 mod steps;
+mod wanted;
 mod watch;
 
 pub use device::DevicePlan;

@@ -2,13 +2,14 @@
 //!
 //! A thread of its own looks at the plugin's file, from time to time (`--watch`) and when it is asked to (SIGHUP). A file is read
 //! once it has stood unchanged from one look to the next, and counts only if it is the same file afterwards: what is being
-//! copied is left alone. Nothing here touches the job; a file that is no plugin is told of, and looked at again when it changes.
+//! copied is left alone. A registry is asked on SIGHUP alone, which is a user's wish that a moved tag count from now on. Nothing here
+//! touches the job; a file that is no plugin is told of, and looked at again when it changes.
 //!
 //! SIGHUP also has the job's file read again, which may name another plugin by now, or another digest as the only one. Whatever
 //! else it changed is for the next attempt.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,10 @@ use std::time::Duration;
 
 use crate::platform::{StopRequests, Woken};
 use crate::plugin::{self, Plugin, PluginError, Runtime};
+use crate::registry::Reference;
 
+use super::RunError;
+use super::source::{Component, PluginSource};
 use super::spec::{JobFile, JobSpec, Named};
 
 /// From one look at the file to the next. Short enough that people who just copied a file need not wait, and long enough that a
@@ -32,13 +36,13 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// Begins to look. The file holds the plugin `current` now, or did when the attempt began.
+    /// Begins to look. The source holds the plugin `current` now, or did when the attempt began, or the job did.
     pub fn watch(spec: &JobSpec, stops: &StopRequests, runtime: Runtime, current: &Plugin) -> std::io::Result<Self> {
         let (outbox, inbox) = channel();
         let ready = Arc::new(AtomicBool::new(false));
         let looker = Looker {
             job_file: spec.job_file.clone(),
-            file: spec.plugin.clone(),
+            source: spec.plugin.clone(),
             pinned: spec.plugin_digest.clone(),
             always: spec.watch,
             stops: stops.clone(),
@@ -47,9 +51,13 @@ impl Offers {
             offered: current.digest().to_owned(),
             // Not as it is now: it may have changed since the plugin was read.
             judged: None,
+            named_anew: false,
             outbox,
             ready: Arc::clone(&ready),
         };
+        if let (PluginSource::Registry(reference), true) = (&spec.plugin, spec.watch) {
+            tracing::info!("A registry is not asked from time to time: SIGHUP looks {reference} up again");
+        }
         thread::Builder::new().name("offers".into()).spawn(move || looker.run())?;
         Ok(Self { ready, inbox: Mutex::new(inbox) })
     }
@@ -79,7 +87,7 @@ struct Look {
 
 impl Look {
     /// None while there is no file: between removing the old one and renaming the new one, say.
-    fn at(file: &std::path::Path) -> Option<Self> {
+    fn at(file: &Path) -> Option<Self> {
         let facts = std::fs::metadata(file).ok()?;
         let changed = (facts.ctime(), facts.ctime_nsec());
         Some(Self { device: facts.dev(), inode: facts.ino(), bytes: facts.len(), changed })
@@ -88,7 +96,7 @@ impl Look {
 
 struct Looker {
     job_file: Option<JobFile>,
-    file: PathBuf,
+    source: PluginSource,
     pinned: Option<String>,
     always: bool,
     stops: StopRequests,
@@ -99,6 +107,8 @@ struct Looker {
     offered: String,
     /// The file as it was when it was last judged.
     judged: Option<Look>,
+    /// Whether the job's file names another source since the last look.
+    named_anew: bool,
     outbox: Sender<Plugin>,
     ready: Arc<AtomicBool>,
 }
@@ -109,28 +119,39 @@ impl Looker {
         let mut asked = false;
         loop {
             // Without either there is nothing to wake up for.
-            let next_look = (self.always || asked).then_some(LOOK);
+            let next_look = self.file().filter(|_| self.always || asked).map(|_| LOOK);
             match self.stops.wait_for_look(next_look) {
                 Woken::Stop => return,
                 Woken::Look => {
-                    asked = true;
                     self.read_job_file();
-                    before = Look::at(&self.file);
+                    match self.source.clone() {
+                        PluginSource::File(file) => (asked, before) = (true, Look::at(&file)),
+                        PluginSource::Registry(reference) if !self.look_up(&reference) => return,
+                        PluginSource::Registry(_) => {}
+                    }
                     continue;
                 }
                 Woken::Time => {}
             }
-            let now = Look::at(&self.file);
+            let Some(file) = self.file().map(Path::to_owned) else { continue };
+            let now = Look::at(&file);
             let settled = now == before;
             before = now;
             if !settled || now.is_none() {
                 continue;
             }
-            if now != self.judged && !self.judge(now) {
+            if now != self.judged && !self.judge(&file, now) {
                 return;
             }
             // Unless it changed under the eyes of the judge.
             asked &= now != self.judged;
+        }
+    }
+
+    fn file(&self) -> Option<&Path> {
+        match &self.source {
+            PluginSource::File(file) => Some(file),
+            PluginSource::Registry(_) => None,
         }
     }
 
@@ -150,30 +171,25 @@ impl Looker {
                 "The job's file has changed in more than its plugin; not taken until the next attempt: {names}"
             );
         }
-        if (&plugin, &plugin_digest) != (&self.file, &self.pinned) {
-            (self.file, self.pinned) = (plugin, plugin_digest);
+        if (&plugin, &plugin_digest) != (&self.source, &self.pinned) {
+            (self.source, self.pinned) = (plugin, plugin_digest);
             // What was refused so far may be what is asked for now.
             self.known.clone_from(&self.offered);
             self.judged = None;
+            self.named_anew = true;
         }
     }
 
     /// Reads the file and offers it, if it is another plugin; answers whether anybody still listens.
-    fn judge(&mut self, now: Option<Look>) -> bool {
-        let read = Plugin::read(&self.file);
-        if Look::at(&self.file) != now {
+    fn judge(&mut self, file: &Path, now: Option<Look>) -> bool {
+        let read = self.source.read();
+        if Look::at(file) != now {
             return true;
         }
         self.judged = now;
-        match read.and_then(|bytes| self.plugin(&bytes)) {
+        match read.and_then(|component| self.plugin(component)) {
             Ok(None) => true,
-            Ok(Some(plugin)) => {
-                let line = format!("The plugin file is now {}, which is tried at the next step", plugin.short());
-                let heard = self.outbox.send(plugin).is_ok();
-                self.ready.store(true, Ordering::Relaxed);
-                tracing::info!("{line}");
-                heard
-            }
+            Ok(Some(plugin)) => self.offer(plugin, "The plugin file"),
             Err(error) => {
                 tracing::warn!("The changed plugin file is not used: {error}");
                 true
@@ -181,17 +197,44 @@ impl Looker {
         }
     }
 
+    /// Looks the reference up and offers what it comes to, if that is another plugin; answers whether anybody still listens.
+    fn look_up(&mut self, reference: &Reference) -> bool {
+        if reference.digest().is_some() && !std::mem::take(&mut self.named_anew) {
+            tracing::info!("{reference} names a digest: it cannot come to another plugin");
+            return true;
+        }
+        match self.source.read().and_then(|component| self.plugin(component)) {
+            Ok(None) => {
+                tracing::info!("{reference} comes to the plugin that it came to before");
+                true
+            }
+            Ok(Some(plugin)) => self.offer(plugin, reference.as_str()),
+            Err(error) => {
+                tracing::warn!("{reference} was looked up, and the job goes on as before: {error}");
+                true
+            }
+        }
+    }
+
+    fn offer(&self, plugin: Plugin, what: &str) -> bool {
+        let line = format!("{what} is now {}, which is tried at the next step", plugin.short());
+        let heard = self.outbox.send(plugin).is_ok();
+        self.ready.store(true, Ordering::Relaxed);
+        tracing::info!("{line}");
+        heard
+    }
+
     /// The plugin, compiled; none if it is the one that was offered last.
-    fn plugin(&mut self, bytes: &[u8]) -> Result<Option<Plugin>, PluginError> {
-        let found = plugin::digest(bytes);
+    fn plugin(&mut self, component: Component) -> Result<Option<Plugin>, RunError> {
+        let found = plugin::digest(&component.bytes);
         if found == self.known {
             return Ok(None);
         }
         self.known.clone_from(&found);
         if let Some(wanted) = self.pinned.clone().filter(|wanted| *wanted != found) {
-            return Err(PluginError::Pinned { path: self.file.clone(), wanted, found });
+            return Err(PluginError::Pinned { path: component.label, wanted, found }.into());
         }
-        let plugin = self.runtime.load_bytes(&self.file, bytes)?;
+        let plugin = component.compile(&self.runtime, &|_| {})?;
         self.offered = found;
         Ok(Some(plugin))
     }

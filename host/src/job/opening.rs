@@ -7,7 +7,7 @@ use super::scene::Scene;
 use super::spec::{Every, JobSpec};
 use super::watch::margin;
 use crate::checkpoint::store::Loaded;
-use crate::plugin::Plugin;
+use crate::plugin::{Plugin, short};
 
 /// Rows about the job, the volume, the plugin and the limits.
 #[must_use]
@@ -36,8 +36,9 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
         (
             "plugin",
             format!(
-                "{} · {} · {} · {cached}",
-                spec.plugin.display(),
+                "{}{} · {} · {} · {cached}",
+                spec.plugin,
+                manifest(plugin),
                 in_bytes(plugin.bytes().len() as u64),
                 plugin.short()
             ),
@@ -56,6 +57,12 @@ pub fn rows(spec: &JobSpec, scene: &Scene, plugin: &Plugin, attempt: u32, seed: 
     ];
     rows.splice(3..3, device);
     rows
+}
+
+/// What a reference came to, unless it says so itself.
+fn manifest(plugin: &Plugin) -> String {
+    let artifact = plugin.artifact().filter(|artifact| !artifact.reference.ends_with(&artifact.manifest));
+    artifact.map(|artifact| format!(" · manifest {}", short(&artifact.manifest))).unwrap_or_default()
 }
 
 /// The row about where it starts.

@@ -13,7 +13,7 @@ use super::scene::{Scene, wish};
 use super::spec::{IfDone, JobSpec};
 use super::steps::{self, End};
 use super::watch::{Watch, stop_code};
-use super::{ExitCode, RunError, opening};
+use super::{ExitCode, RunError, opening, wanted};
 use crate::checkpoint::outputs;
 use crate::checkpoint::store::{DoneRecord, Ended, Session, Why};
 use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
@@ -71,9 +71,17 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         begin::refuse_early(spec, &scene, &session, plugin, &job)?;
         Ok(session.begin()?)
     };
-    let (plugin, runtime) = match loading::load(spec, stops, claim)? {
-        Loading::Loaded(plugin, runtime) => (plugin, runtime),
-        Loading::Stopped(stop) => return Ok(stopped_early(spec, &session, &stop)),
+    let wanted = wanted::wanted(spec, &scene, &session)?;
+    let (plugin, runtime) = match loading::load(spec, wanted, stops, &|| leave_trace(spec, &session), claim) {
+        Ok(Loading::Loaded(plugin, runtime)) => (plugin, runtime),
+        Ok(Loading::Stopped(stop)) => return Ok(stopped_early(spec, &session, &stop)),
+        Err(error) => {
+            // The next attempt must not take it for the wrong volume.
+            if error.exit_code() == ExitCode::Retry {
+                leave_trace(spec, &session);
+            }
+            return Err(error);
+        }
     };
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
     let offers = Offers::watch(spec, stops, runtime.clone(), &plugin).map_err(RunError::Thread)?;
@@ -167,21 +175,25 @@ fn already_done(spec: &JobSpec, scene: &Scene, done: &DoneRecord) -> Result<Exit
 }
 
 fn stopped_early(spec: &JobSpec, session: &Session, stop: &StopReason) -> ExitCode {
-    // The platform counts what follows as a retry, and a retry refuses a volume that has never seen its job.
+    leave_trace(spec, session);
+    tracing::info!("Stopped before the first step; nothing was lost");
+    stop_code(stop)
+}
+
+/// The platform counts what follows as a retry, and a retry refuses a volume that has never seen its job.
+fn leave_trace(spec: &JobSpec, session: &Session) {
     if !spec.dry_run
         && let Err(error) = session.leave_trace()
     {
         tracing::warn!("Cannot leave a trace of the job on the volume: {error}");
     }
-    tracing::info!("Stopped before the first step; nothing was lost");
-    stop_code(stop)
 }
 
 /// Before anything is written: the file holds another plugin than the one that is asked for.
 fn refuse_other_plugin(spec: &JobSpec, found: &str) -> Result<(), RunError> {
     match &spec.plugin_digest {
         Some(wanted) if wanted != found => {
-            let (path, wanted, found) = (spec.plugin.clone(), wanted.clone(), found.to_owned());
+            let (path, wanted, found) = (spec.plugin.label().to_owned(), wanted.clone(), found.to_owned());
             Err(PluginError::Pinned { path, wanted, found }.into())
         }
         _ => Ok(()),

@@ -13,11 +13,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::source::PluginSource;
+
 /// A validated specification of one job.
 #[derive(Clone, Debug)]
 pub struct JobSpec {
-    /// The component file.
-    pub plugin: PathBuf,
+    /// The component.
+    pub plugin: PluginSource,
     /// The job's file, if there is one: it may name another plugin while the job runs.
     pub job_file: Option<JobFile>,
     /// The job's name; the platform's or the plugin's file stem where none is given.
@@ -56,7 +58,7 @@ pub struct JobSpec {
     pub plugin_digest: Option<String>,
     /// Which plugin goes on, where the file and the checkpoint name different ones.
     pub plugin_from: Option<PluginFrom>,
-    /// Look at the plugin's file from time to time, and change to what it then holds.
+    /// Look at the plugin's file from time to time, and change to what it then holds. Registries are not asked from time to time.
     pub watch: bool,
     /// Give every NaN the same bits on every kind of processor.
     pub canonical_nans: bool,
@@ -89,7 +91,7 @@ pub struct JobSpec {
 impl JobSpec {
     /// This plugin with every option as it is when nothing is said.
     #[must_use]
-    pub fn new(plugin: impl Into<PathBuf>) -> Self {
+    pub fn new(plugin: impl Into<PluginSource>) -> Self {
         Self {
             plugin: plugin.into(),
             job_file: None,
@@ -130,10 +132,10 @@ impl JobSpec {
 }
 
 impl JobSpec {
-    /// The plugin's name: that of its file, without the ending.
+    /// The plugin's name: that of its file, without the ending, or of its repository.
     #[must_use]
     pub fn plugin_name(&self) -> String {
-        self.plugin.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+        self.plugin.name()
     }
 }
 
@@ -188,8 +190,8 @@ type Reread = dyn Fn() -> Result<Named, String> + Send + Sync;
 /// What a job's file says by now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The component file.
-    pub plugin: PathBuf,
+    /// The component.
+    pub plugin: PluginSource,
     /// The only component that may be run, by its digest.
     pub plugin_digest: Option<String>,
     /// The other options that it changed, which a running attempt cannot take.
@@ -305,7 +307,7 @@ impl fmt::Display for Changeable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginFrom {
-    /// The file that is named, if the change is accepted or the plugin reads the state
+    /// The file or reference that is named (a tag is looked up again), if the change is accepted or the plugin reads the state
     File,
     /// The volume, where every plugin that the job has run is kept
     Volume,

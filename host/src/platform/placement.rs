@@ -4,10 +4,10 @@
 //! Never the execution or the attempt number: both change when a job is run again.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::job::spec::{JobName, JobSpec};
+use crate::job::spec::{JobName, JobSpec, PluginSource};
 
 use super::engine::{Engine, StopSignal};
 use super::{Environment, PlatformError, REHEARSAL_VARIABLE};
@@ -59,6 +59,8 @@ pub enum NameSource {
     Variable(&'static str),
     /// The plugin's file name.
     PluginFile,
+    /// The plugin's repository in a registry.
+    Repository,
 }
 
 impl fmt::Display for NameSource {
@@ -68,6 +70,7 @@ impl fmt::Display for NameSource {
             Self::RunId => f.write_str("--run-id"),
             Self::Variable(name) => f.write_str(name),
             Self::PluginFile => f.write_str("the plugin's file name"),
+            Self::Repository => f.write_str("the plugin's repository"),
         }
     }
 }
@@ -179,7 +182,7 @@ impl Variables<'_> {
                 Err(cause) => Err(PlatformError::BadName { origin, cause }),
             },
             (None, Some(run_id)) => Ok((run_id.clone(), NameSource::RunId)),
-            (None, None) if engine == Engine::None => stem(&spec.plugin),
+            (None, None) if engine == Engine::None => plugins_name(spec),
             (None, None) => Err(PlatformError::Nameless { engine, hint: name_hint(engine) }),
         }
     }
@@ -274,11 +277,14 @@ fn in_range(
 }
 
 /// On a plain machine a job is called like its plugin.
-fn stem(plugin: &Path) -> Result<(JobName, NameSource), PlatformError> {
-    let stem = plugin.file_stem().unwrap_or_default().to_string_lossy();
-    match JobName::new(stem) {
-        Ok(name) => Ok((name, NameSource::PluginFile)),
-        Err(cause) => Err(PlatformError::BadName { origin: NameSource::PluginFile, cause }),
+fn plugins_name(spec: &JobSpec) -> Result<(JobName, NameSource), PlatformError> {
+    let origin = match spec.plugin {
+        PluginSource::File(_) => NameSource::PluginFile,
+        PluginSource::Registry(_) => NameSource::Repository,
+    };
+    match JobName::new(spec.plugin_name()) {
+        Ok(name) => Ok((name, origin)),
+        Err(cause) => Err(PlatformError::BadName { origin, cause }),
     }
 }
 

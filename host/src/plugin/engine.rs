@@ -58,10 +58,15 @@ impl Runtime {
     /// Reads, checks and compiles the component in `file`, or finds it compiled. `compiling` is called, with its digest, when the file is found to
     /// be a plugin that has to be compiled, which can take seconds.
     pub fn load(&self, file: &Path, compiling: &dyn Fn(&str)) -> Result<Plugin, PluginError> {
-        load::plugin(self, file, &load::read(file)?, compiling)
+        self.compile(file, &load::read(file)?, compiling)
     }
 
     /// The same for bytes that are at hand; `label` names them in messages.
+    pub fn compile(&self, label: &Path, bytes: &[u8], compiling: &dyn Fn(&str)) -> Result<Plugin, PluginError> {
+        load::plugin(self, label, bytes, compiling)
+    }
+
+    /// The same where nobody waits to hear of it.
     pub fn load_bytes(&self, label: &Path, bytes: &[u8]) -> Result<Plugin, PluginError> {
         load::plugin(self, label, bytes, &|_| {})
     }

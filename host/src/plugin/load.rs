@@ -13,11 +13,20 @@ use super::versions::StateVersions;
 use super::{Guest, GuestSettings, Interrupter, PluginError, world};
 
 /// Larger than any plugin that compiles in reasonable time; keeps a wrong path from filling the memory.
-const LARGEST_FILE: u64 = 1 << 30;
+pub const LARGEST_FILE: u64 = 1 << 30;
 
 /// A component that fits the world, compiled. Clones are cheap and the same plugin.
 #[derive(Clone)]
-pub struct Plugin(Arc<Inner>);
+pub struct Plugin(Arc<Inner>, Option<Arc<Artifact>>);
+
+/// Where a registry has a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// As it was asked for.
+    pub reference: String,
+    /// The digest of the manifest that this came to.
+    pub manifest: String,
+}
 
 struct Inner {
     path: PathBuf,
@@ -59,6 +68,18 @@ impl Plugin {
     /// Where it was read from.
     pub fn path(&self) -> &Path {
         &self.0.path
+    }
+
+    /// The same plugin, said to come from a registry.
+    #[must_use]
+    pub fn from_artifact(self, artifact: Option<Artifact>) -> Self {
+        Self(self.0, artifact.map(Arc::new))
+    }
+
+    /// Where a registry has it, if it is known to come from one.
+    #[must_use]
+    pub fn artifact(&self) -> Option<&Artifact> {
+        self.1.as_deref()
     }
 
     /// What it exports and imports. Computed when first asked for.
@@ -148,7 +169,7 @@ pub(super) fn plugin(
     component.initialize_copy_on_write_image().map_err(|error| PluginError::Engine { cause: format!("{error:#}") })?;
     let interrupter = Interrupter::new(&runtime.engine);
     let (path, bytes) = (path.to_owned(), bytes.to_owned());
-    Ok(Plugin(Arc::new(Inner { path, bytes, digest, facts, from_cache, uses_device, pre, interrupter })))
+    Ok(Plugin(Arc::new(Inner { path, bytes, digest, facts, from_cache, uses_device, pre, interrupter }), None))
 }
 
 fn check(path: &Path, inspection: &Inspection) -> Result<(), PluginError> {

@@ -51,7 +51,7 @@ pub use failure::{CallError, GuestError};
 pub use guest::Guest;
 pub use inspect::{FileKind, Inspection, Interface, MemoryFact, digest, imports_device, inspect, short};
 pub use interrupt::{Interrupter, Interruption};
-pub use load::{Plugin, read};
+pub use load::{Artifact, LARGEST_FILE, Plugin, read};
 pub use random::{RandomPosition, StreamPosition};
 pub use state::{Snapshot, StateSection};
 pub use versions::StateVersions;

@@ -59,11 +59,8 @@ pub fn rehearse(spec: &RehearsalSpec, progress: Observer<'_>) -> Result<Rehearsa
 /// The name under which the children will file their checkpoints: they are told it as the platform's job name.
 fn filed_under(spec: &RehearsalSpec) -> String {
     let named = spec.job.run_id.as_ref().or(spec.job.name.as_ref()).map(JobName::to_string);
-    let stem = || {
-        let stem = spec.job.plugin.file_stem()?.to_str()?;
-        JobName::new(stem).ok().map(|name| name.to_string())
-    };
-    named.or_else(stem).unwrap_or_else(|| "rehearsal".to_owned())
+    let plugins = || JobName::new(spec.job.plugin_name()).ok().map(|name| name.to_string());
+    named.or_else(plugins).unwrap_or_else(|| "rehearsal".to_owned())
 }
 
 fn temporary(spec: &RehearsalSpec) -> Result<TempDir, RehearsalError> {

@@ -26,6 +26,7 @@ pub use subject::Subject;
 use crate::checkpoint::browse::BrowseError;
 use crate::checkpoint::metadata::InputFacts;
 use crate::checkpoint::names::TaskFolder;
+use crate::job::spec::PluginSource;
 use crate::job::{DevicePlan, ExitCode, RunError};
 use crate::plugin::{Plugin, Runtime};
 use subject::Found;
@@ -34,7 +35,7 @@ use subject::Found;
 #[derive(Clone, Debug)]
 pub struct TrialSpec {
     /// The new component.
-    pub plugin: PathBuf,
+    pub plugin: PluginSource,
     /// A volume, a job, a task, or a checkpoint.
     pub against: PathBuf,
     /// How many steps to run; fewer if the task is done before.
@@ -134,7 +135,7 @@ pub fn run(
 ) -> Result<(Plugin, Vec<Trial>), TrialError> {
     let places = subject::places(&spec.against)?;
     progress(0, 1, "compiling the new plugin");
-    let new = runtime.load(&spec.plugin, &|_| {}).map_err(RunError::from)?;
+    let new = spec.plugin.load(runtime)?;
     let each = 2 * play::calls(spec.steps);
     let calls = places.len() as u64 * each;
     let mut trials = Vec::new();
@@ -201,7 +202,7 @@ fn judge(
 pub fn is_misfit(why: &RunError) -> bool {
     match why {
         RunError::Guest { .. } => true,
-        RunError::Plugin(_) => why.exit_code() == ExitCode::Hopeless,
+        RunError::Plugin(_) | RunError::Registry(_) => why.exit_code() == ExitCode::Hopeless,
         _ => false,
     }
 }

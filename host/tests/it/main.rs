@@ -17,6 +17,7 @@
 //! | `plugins` | what a plugin says of itself; making one, and trying one on a job's checkpoints |
 //! | `examples` | the example plugins: that their maths is right, and older states of theirs |
 //! | `hostile` | what others do to the folders that an attempt works in |
+//! | `registry` | plugins by reference, against a real registry and a misbehaving one |
 //! | `refusals` | everything that can be wrong from outside: what the message says, and the exit code |
 //! | `support` | places, attempts, what an attempt left behind |
 //!
@@ -37,6 +38,7 @@ mod memory;
 mod outputs;
 mod plugins;
 mod refusals;
+mod registry;
 mod rehearsals;
 mod stops;
 mod support;

@@ -10,6 +10,7 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 
 use super::{Store, sealed};
+use crate::checkpoint::metadata::ArtifactFacts;
 use crate::checkpoint::names::{FileName, Tenure};
 use crate::checkpoint::volume::{Operation, VolumeError, replace};
 
@@ -30,6 +31,9 @@ pub struct AttemptRecord {
     pub fingerprint: String,
     /// The digest of the component it ran.
     pub plugin: String,
+    /// Where a registry has that component; none if it came from a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactFacts>,
     /// What ran the kernels.
     pub device: String,
     /// The checkpoint it went on from; none from step 0.
@@ -55,18 +59,19 @@ pub struct AttemptRecord {
 
 impl AttemptRecord {
     /// The component that the attempt begins with, or begins again with.
-    pub fn begins_under(&mut self, plugin: &str, fingerprint: String) {
+    pub fn begins_under(&mut self, plugin: &str, artifact: Option<ArtifactFacts>, fingerprint: String) {
         plugin.clone_into(&mut self.plugin);
+        self.artifact = artifact;
         self.fingerprint = fingerprint;
     }
 
     /// Another component took over.
-    pub fn goes_on_under(&mut self, plugin: &str, fingerprint: String) {
+    pub fn goes_on_under(&mut self, plugin: &str, artifact: Option<ArtifactFacts>, fingerprint: String) {
         let before = self.plugin.clone();
         if before != plugin {
             self.tried(&before);
         }
-        self.begins_under(plugin, fingerprint);
+        self.begins_under(plugin, artifact, fingerprint);
     }
 
     /// A component that the attempt does not run, or no longer.
@@ -314,6 +319,7 @@ mod tests {
             heartbeat: String::new(),
             fingerprint: "same".into(),
             plugin: String::new(),
+            artifact: None,
             device: String::new(),
             from: from.map(Into::into),
             first_step,

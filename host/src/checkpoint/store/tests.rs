@@ -84,7 +84,7 @@ fn metadata(step: u64, outputs: Manifest) -> Metadata {
         next_step: step,
         finished: None,
         progress: Progress::default(),
-        plugin: PluginFacts { name: "p".into(), digest: "sha256:0".into(), state_version: 1 },
+        plugin: PluginFacts { name: "p".into(), digest: "sha256:0".into(), state_version: 1, artifact: None },
         config: "{}".into(),
         input: None,
         seed: 0,

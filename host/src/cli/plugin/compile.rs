@@ -7,9 +7,10 @@ use clap::Args;
 
 use super::super::failure::Failure;
 use super::super::print;
-use super::super::values::Place;
+use super::super::values::Source;
 use crate::compiled::default_cache_folder;
 use crate::job::RunError;
+use crate::job::spec::LogFormat;
 use crate::platform::process_environment;
 use crate::plugin::{Plugin, PluginError, Runtime};
 
@@ -17,13 +18,13 @@ use crate::plugin::{Plugin, PluginError, Runtime};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = ABOUT, after_long_help = ABOUT)]
 pub(super) struct CompileCommand {
-    /// The components
-    #[arg(value_name = "PLUGIN.wasm", required = true)]
-    files: Vec<Place>,
+    /// The components, in files or registries
+    #[arg(value_name = "PLUGIN.wasm|oci://…", required = true)]
+    plugins: Vec<Source>,
 }
 
 const ABOUT: &str = "\
-Prints a line for each plugin: whether it was compiled or found, how long that took, its digest, its file.
+Prints a line for each plugin: whether it was compiled or found, how long that took, its digest, its file or reference.
 
 Compiled plugins are kept in $STEADFAST_CACHE, else $XDG_CACHE_HOME/steadfast, else ~/.cache/steadfast. \
 A folder that others may write to is not used; it has to belong to the user who runs the plugin, or to root. \
@@ -42,12 +43,15 @@ Exit codes: 0 all are in the cache; 2 there is no such file or no cache; 65 it i
 pub(super) fn execute(command: &CompileCommand) -> Result<u8, Failure> {
     let folder = default_cache_folder(&process_environment).ok_or_else(no_cache)?;
     let runtime = Runtime::new(Some(folder.clone())).map_err(failed)?;
-    for Place(file) in &command.files {
+    crate::report::init(LogFormat::Human);
+    for Source(source) in &command.plugins {
+        let component = source.read()?;
         let started = Instant::now();
-        let plugin = runtime.load(file, &|_| {}).map_err(failed)?;
+        let plugin = component.compile(&runtime, &|_| {}).map_err(failed)?;
         let took = started.elapsed();
         // A run does without a cache and says nothing. Here it is the purpose, so that what was kept is read back.
-        if !plugin.from_cache() && !runtime.load(file, &|_| {}).map_err(failed)?.from_cache() {
+        let again = || runtime.load_bytes(plugin.path(), plugin.bytes());
+        if !plugin.from_cache() && !again().map_err(failed)?.from_cache() {
             return Err(not_kept(&folder));
         }
         print::text(&line(&plugin, took))?;

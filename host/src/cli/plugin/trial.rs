@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::config::{self, ConfigSource};
 use super::super::failure::Failure;
 use super::super::print;
-use super::super::values::{Place, Size, Time, at_least_one};
+use super::super::values::{Place, Size, Source, Time, at_least_one};
 use crate::compiled::default_cache_folder;
 use crate::job::spec::{JobSpec, LogFormat};
 use crate::job::{DevicePlan, Limits, MemoryPlan, Room};
@@ -22,9 +22,9 @@ use crate::trial::{self, Comparison, Facts, Report, Trial, TrialError, TrialSpec
 #[derive(Args, Clone, Debug)]
 #[command(after_help = ABOUT, after_long_help = ABOUT)]
 pub(super) struct TryCommand {
-    /// The new component
-    #[arg(value_name = "NEW.wasm")]
-    plugin: Place,
+    /// The new component, in a file or a registry
+    #[arg(value_name = "NEW.wasm|oci://…")]
+    plugin: Source,
 
     /// On what: a volume, a job's or a task's folder (the newest usable checkpoint of each task), or one checkpoint
     #[arg(long, value_name = "VOLUME/JOB[/TASK]|CHECKPOINT")]

@@ -46,7 +46,7 @@ fn options_win_over_the_environment_and_that_over_the_file() {
     .unwrap();
     let file = file.to_str().unwrap();
     let spec = resolved(&[file]);
-    assert_eq!(spec.plugin, folder.path().join("a.wasm"));
+    assert_eq!(spec.plugin, folder.path().join("a.wasm").into());
     assert_eq!(spec.volume.unwrap(), folder.path().join("v"));
     assert_eq!((spec.every, spec.from, spec.config.as_str()), (Every::Steps(9), Some(3), "{\"a\":1}"));
     let set = [("STEADFAST_VOLUME", "env")];
@@ -85,11 +85,11 @@ fn nonsense_is_refused() {
         error.lines().filter(|line| !line.is_empty() && !line.starts_with("Usage")).collect::<Vec<_>>().join("\n")
     });
     insta::assert_snapshot!(all.join("\n--\n"), @r#"
-    error: invalid value '-' for '<PLUGIN.wasm|JOB.toml>': a file or folder is needed; streams are not read (for one that is called so, say ./-)
+    error: invalid value '-' for '<PLUGIN.wasm|oci://…|JOB.toml>': a file or folder is needed; streams are not read (for one that is called so, say ./-)
     For more information, try '--help'.
     --
     error: the following required arguments were not provided:
-      <PLUGIN.wasm|JOB.toml>
+      <PLUGIN.wasm|oci://…|JOB.toml>
     For more information, try '--help'.
     --
     error: invalid value '-' for '--volume <DIR>': a file or folder is needed; streams are not read (for one that is called so, say ./-)

@@ -13,6 +13,7 @@ use crate::job::memory::in_bytes;
 use crate::job::run::Context;
 use crate::job::saver::{News, Parcel};
 use crate::job::scene::Scene;
+use crate::job::source;
 use crate::plugin::{CallError, Guest, Snapshot};
 
 impl Steps<'_> {
@@ -167,6 +168,7 @@ impl Steps<'_> {
                 name: spec.plugin_name(),
                 digest: self.running.plugin.digest().to_owned(),
                 state_version: snapshot.version,
+                artifact: source::facts(&self.running.plugin),
             },
             config: spec.config.clone(),
             input: scene.input.clone(),

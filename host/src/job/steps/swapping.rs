@@ -28,6 +28,7 @@ use crate::job::begin::{fingerprint, settings};
 use crate::job::error::{call_name, in_words};
 use crate::job::journal::Journal;
 use crate::job::run::Context;
+use crate::job::source;
 use crate::plugin::{CallError, Guest, Interruption, Plugin, PluginError, Snapshot};
 
 /// Without a limit of its own a step on probation has to end within this, or within so many times what steps usually take.
@@ -151,9 +152,11 @@ impl Steps<'_> {
             step.saturating_sub(1),
             in_words(took)
         );
-        self.journal
-            .record()
-            .goes_on_under(plugin.digest(), fingerprint(plugin, self.context.scene, self.context.spec));
+        self.journal.record().goes_on_under(
+            plugin.digest(),
+            source::facts(plugin),
+            fingerprint(plugin, self.context.scene, self.context.spec),
+        );
         self.context.watch.patience(None);
     }
 

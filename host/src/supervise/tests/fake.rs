@@ -213,7 +213,7 @@ impl Fake {
             next_step: self.state.step,
             finished: finished.map(str::to_owned),
             progress: Progress::default(),
-            plugin: PluginFacts { name: String::new(), digest: String::new(), state_version: 1 },
+            plugin: PluginFacts { name: String::new(), digest: String::new(), state_version: 1, artifact: None },
             config: String::new(),
             input: None,
             seed: 1,

@@ -294,6 +294,16 @@ impl Attempt {
         }
     }
 
+    /// Waits until it has made this file or folder, while it works.
+    #[track_caller]
+    pub(crate) fn until_there(&mut self, path: &Path) {
+        let deadline = Instant::now() + LIMIT;
+        while !path.exists() {
+            assert!(Instant::now() < deadline, "it never made `{}`: {}", path.display(), self.said());
+            std::thread::park_timeout(LOOK);
+        }
+    }
+
     /// The same, letting it go on at every mark.
     #[track_caller]
     pub(crate) fn go_on_until_said(&mut self, text: &str) {

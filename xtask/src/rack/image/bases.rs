@@ -18,7 +18,8 @@ pub(super) struct Bases {
 }
 
 const MADE_DEBIAN: &str = "localhost/made-debian:bookworm";
-const MADE_RUST: &str = "localhost/made-rust:bookworm";
+/// The number changes with what is in it.
+const MADE_RUST: &str = "localhost/made-rust-2:bookworm";
 const RELEASE: &str = "bookworm";
 
 /// What a slim image leaves out.
@@ -60,9 +61,9 @@ fn make_debian(room: &Room) -> Result<()> {
     commit(room, &[("debian.tar", "/")], &[], MADE_DEBIAN)
 }
 
-/// Debian's C compiler, and the toolchain that this command itself was built with.
+/// Debian's C compiler and certificates, and the toolchain that this command itself was built with.
 fn make_rust(room: &Room) -> Result<()> {
-    bootstrap(room, "compiler.tar", &["--include=gcc,libc6-dev"])?;
+    bootstrap(room, "compiler.tar", &["--include=gcc,libc6-dev,ca-certificates"])?;
     let sysroot = ask(Command::new("rustc").args(["--print", "sysroot"]).current_dir(step::root()))?;
     let mut pack = Command::new("tar");
     // Without the documentation, which is larger than all the rest.
