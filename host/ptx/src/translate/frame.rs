@@ -26,6 +26,8 @@ pub const HEADER: u32 = 48;
 pub const BARRIERS: u32 = 16;
 /// Of a barrier's record: for how many threads it is (0: all).
 pub const THREADS: u32 = 0;
+/// Whether its threads want to know how many predicates hold.
+pub const REDUCES: u32 = 4;
 /// Lanes that have arrived, by warp.
 pub const ARRIVED: u32 = 16;
 /// Lanes that wait, by warp.
@@ -41,6 +43,8 @@ pub const READY: u32 = 0;
 pub const EXITED: u32 = 4;
 /// Lanes that wait for others of the warp.
 pub const MEETING: u32 = 8;
+/// Of these, lanes that are known to have come for the same purpose with the same mask.
+pub const ALIKE: u32 = 12;
 /// Bytes of a warp's record.
 pub const WARP_BYTES: u32 = 16;
 

@@ -2,54 +2,60 @@
 //! rounded once; the same on every machine.
 
 use crate::translate::build::ssa::Builder;
-use crate::translate::ir::{Binary, Kind, Unary, Value};
+use crate::translate::ir::{Kind, Unary, Value};
 
-/// A polynomial, from the highest power down.
+/// A polynomial, its coefficients from the constant on. Neighbours are joined first, then pairs of them: a chain a third as long as from one to the next.
 fn polynomial(b: &mut Builder, x: Value, coefficients: &[f64]) -> Value {
-    let mut sum = b.f64(0.0);
-    for (index, coefficient) in coefficients.iter().enumerate() {
-        let coefficient = b.f64(*coefficient);
-        sum = if index == 0 {
-            coefficient
-        } else {
-            let product = b.mul(sum, x);
-            b.add(product, coefficient)
-        };
+    let mut terms: Vec<Value> = coefficients.iter().map(|coefficient| b.f64(*coefficient)).collect();
+    let mut power = x;
+    while terms.len() > 1 {
+        let mut joined = Vec::new();
+        for pair in terms.chunks(2) {
+            joined.push(match *pair {
+                [low, high] => {
+                    let product = b.mul(high, power);
+                    b.add(low, product)
+                }
+                _ => pair[0],
+            });
+        }
+        terms = joined;
+        if terms.len() > 1 {
+            power = b.mul(power, power);
+        }
     }
-    sum
+    terms.first().copied().unwrap_or(x)
 }
 
 /// 2 to the power of the nearest integer, times a polynomial of the rest.
 fn power_of_two(b: &mut Builder, x: Value) -> Value {
-    // Beyond these an `f32` is infinite or 0, and the exponent below stays in range.
+    // Beyond these an `f32` is infinite or 0, and the exponent below stays in range. A NaN becomes a number, which callers put right.
     let (least, most) = (b.f64(-200.0), b.f64(200.0));
-    let x = b.binary(Binary::Max, x, least);
-    let x = b.binary(Binary::Min, x, most);
-    let whole = b.unary(Unary::Nearest, x);
+    let below = b.lt(x, most);
+    let x = b.select(below, x, most);
+    let above = b.lt(least, x);
+    let x = b.select(above, x, least);
+    // In this sum the last place is worth 1: its lower bits are the nearest integer.
+    let magic = b.f64(6_755_399_441_055_744.0);
+    let shifted = b.add(x, magic);
+    let whole = b.sub(shifted, magic);
     let rest = b.sub(x, whole);
-    let ln2 = std::f64::consts::LN_2;
-    let mut coefficients = [0.0; 10];
-    let mut term = 1.0;
-    for (power, coefficient) in coefficients.iter_mut().rev().enumerate() {
-        if power > 0 {
-            term *= ln2 / power as f64;
-        }
-        *coefficient = term;
+    let mut coefficients = [1.0; 8];
+    for power in 1..coefficients.len() {
+        coefficients[power] = coefficients[power - 1] * std::f64::consts::LN_2 / power as f64;
     }
     let fraction = polynomial(b, rest, &coefficients);
-    let exponent = b.unary(Unary::ToInteger { to: Kind::I64, signed: true }, whole);
-    let (bias, place) = (b.i64(1023), b.i64(52));
-    let exponent = b.add(exponent, bias);
-    let bits = b.shl(exponent, place);
-    let power = b.reinterpret(bits, Kind::F64);
-    b.mul(fraction, power)
+    let place = b.i64(52);
+    let (exponent, bits) = (b.reinterpret(shifted, Kind::I64), b.reinterpret(fraction, Kind::I64));
+    let exponent = b.shl(exponent, place);
+    let bits = b.add(bits, exponent);
+    b.reinterpret(bits, Kind::F64)
 }
 
 pub fn exp2(b: &mut Builder) -> Value {
     let x = b.argument(0);
     let wide = b.unary(Unary::Promote, x);
     let power = power_of_two(b, wide);
-    // The clamps above lose a NaN or not, depending on the machine's taste; this does not.
     let is_nan = b.ne(wide, wide);
     let power = b.select(is_nan, wide, power);
     b.unary(Unary::Demote, power)
@@ -71,7 +77,7 @@ pub fn log2(b: &mut Builder) -> Value {
     let s = b.div(above, below);
     let square = b.mul(s, s);
     let scale = 2.0 / std::f64::consts::LN_2;
-    let coefficients: Vec<f64> = (0..9).rev().map(|index| scale / f64::from(2 * index + 1)).collect();
+    let coefficients: Vec<f64> = (0..9).map(|index| scale / f64::from(2 * index + 1)).collect();
     let series = polynomial(b, square, &coefficients);
     let fraction = b.mul(s, series);
     let exponent = b.unary(Unary::ToFloat { to: Kind::F64, signed: true }, exponent);
@@ -168,13 +174,13 @@ pub fn sine(b: &mut Builder, shifted: bool) -> Value {
     let sine = polynomial(
         b,
         square,
-        &[1.0 / 6_227_020_800.0, -1.0 / 39_916_800.0, 1.0 / 362_880.0, -1.0 / 5_040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0],
+        &[1.0, -1.0 / 6.0, 1.0 / 120.0, -1.0 / 5_040.0, 1.0 / 362_880.0, -1.0 / 39_916_800.0, 1.0 / 6_227_020_800.0],
     );
     let sine = b.mul(sine, rest);
     let cosine = polynomial(
         b,
         square,
-        &[1.0 / 479_001_600.0, -1.0 / 3_628_800.0, 1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0],
+        &[1.0, -0.5, 1.0 / 24.0, -1.0 / 720.0, 1.0 / 40_320.0, -1.0 / 3_628_800.0, 1.0 / 479_001_600.0],
     );
     let (one, two) = (b.i64(1), b.i64(2));
     let quadrant = if shifted { b.add(quadrant, one) } else { quadrant };
@@ -206,7 +212,7 @@ pub fn tanh(b: &mut Builder) -> Value {
     let quotient = b.div(two, below);
     let far = b.sub(one, quotient);
     let square = b.mul(wide, wide);
-    let series = polynomial(b, square, &[2.0 / 15.0, -1.0 / 3.0, 1.0]);
+    let series = polynomial(b, square, &[1.0, -1.0 / 3.0, 2.0 / 15.0]);
     let near = b.mul(series, wide);
     let size = b.unary(Unary::Abs, wide);
     let small = b.lt(size, limit);

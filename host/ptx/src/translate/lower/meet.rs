@@ -67,12 +67,16 @@ pub fn add(functions: &mut Functions, parts: &Parts<'_>) {
     frame_of(sink, parts, l, l.rest);
     sink.local_get(l.frame).i32_load(of_frame(frame::PURPOSE)).local_set(l.purpose);
     sink.local_get(l.frame).i32_load(of_frame(frame::MASK)).local_set(l.mask);
+    sink.local_get(l.record).i32_load(of_warp(frame::ALIKE)).local_get(l.rest).i32_eq().if_(BlockType::Empty);
+    sink.local_get(l.rest).local_set(l.group);
+    sink.else_();
     sink.i32_const(0).local_set(l.group).local_get(l.rest).local_set(l.left);
     each(sink, parts, l, l.left, |sink| {
         sink.local_get(l.frame).i32_load(of_frame(frame::PURPOSE)).local_get(l.purpose).i32_eq();
         sink.local_get(l.frame).i32_load(of_frame(frame::MASK)).local_get(l.mask).i32_eq().i32_and();
         sink.local_get(l.lane).i32_shl().local_get(l.group).i32_or().local_set(l.group);
     });
+    sink.end();
     sink.local_get(l.rest).local_get(l.group).i32_const(-1).i32_xor().i32_and().local_set(l.rest);
     // Somebody is missing: they go on waiting. Who comes for the active mask waits for nobody.
     sink.local_get(l.purpose).i32_const(meeting::ACTIVE as i32).i32_ne();

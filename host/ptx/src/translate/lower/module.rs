@@ -31,8 +31,6 @@ const MOST_FUNCTION_BYTES: usize = 7_000_000;
 const TRAP: u32 = 0;
 /// Index of the global that says that a thread of the warp only lets others run.
 pub const YIELDED: u32 = 1;
-/// Index of the table of regions; table 0 is that of functions called through registers.
-pub const REGIONS: u32 = 1;
 
 /// Functions of the generated module, in the order of their indices.
 pub struct Functions {
@@ -144,7 +142,7 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     if functions.too_large() {
         return Err(fail("the kernel is too large: more than 7 MB of code in one function"));
     }
-    let (wasm, places) = encode(&functions, &parts, options, waits);
+    let (wasm, places) = encode(&functions, &parts, options);
     Ok(Kernel {
         name: entry.name.clone(),
         wasm,
@@ -200,12 +198,12 @@ impl structure::Exits for RoutineExits {
     }
 }
 
-fn routine(functions: &mut Functions, function: &Function, parts: &Parts<'_>) {
+fn routine<'a>(functions: &mut Functions, function: &'a Function, parts: &'a Parts<'a>) {
     let graph = Graph::of(function);
     let uniform = uniform_values(function, parts.program);
     let plan = plan::Plan::new(function, &graph, &uniform, &[], &[]);
     let code = Code::new(function.arguments.len() as u32);
-    let mut unit = Unit::new(function, plan, code, parts.first_routine, parts.indirect_types);
+    let mut unit = Unit::new(function, plan, code, parts);
     if function.device {
         unit.thread.packed = Some(1);
         unit.thread.call_area = Area { local: Some(2), offset: 0 };
@@ -261,7 +259,7 @@ pub fn block_index(code: &mut Code, first: u32) {
     sink.i32_const(0).i64_load32_u(at(Launch::GRID + 4)).i64_div_u().i64_store32(at(Launch::BLOCK_INDEX + 8));
 }
 
-fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options, waits: bool) -> (Vec<u8>, Places) {
+fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u8>, Places) {
     let mut module = Module::new();
     let mut types = TypeSection::new();
     for (parameters, results) in &functions.types {
@@ -284,7 +282,7 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options, waits: bo
         declared.function(*ty);
     }
     module.section(&declared);
-    tables(&mut module, parts, waits);
+    table(&mut module, parts);
     let mut memories = MemorySection::new();
     memories.memory(memory(u64::from(parts.layout.frames).div_ceil(PAGE), None, false));
     module.section(&memories);
@@ -299,37 +297,37 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options, waits: bo
     exports.export("run", ExportKind::Func, 0);
     exports.export("trap", ExportKind::Global, TRAP);
     module.section(&exports);
-    elements(&mut module, parts, waits);
+    elements(&mut module, parts);
     code(module, functions)
 }
 
-fn tables(module: &mut Module, parts: &Parts<'_>, waits: bool) {
-    let table = |size: u64| TableType {
+/// One table: the regions, and behind them the functions that are called through registers, by their number in the PTX module.
+fn table(module: &mut Module, parts: &Parts<'_>) {
+    let candidates = parts.program.table.iter().map(|(index, _)| u64::from(*index) + 1).max().unwrap_or(0);
+    let size = parts.regions.regions.len() as u64 + candidates;
+    let mut tables = TableSection::new();
+    tables.table(TableType {
         element_type: RefType::FUNCREF,
         table64: false,
         minimum: size,
         maximum: Some(size),
         shared: false,
-    };
-    let mut tables = TableSection::new();
-    let candidates = parts.program.table.iter().map(|(index, _)| u64::from(*index) + 1).max().unwrap_or(0);
-    tables.table(table(candidates));
-    if waits {
-        tables.table(table(parts.regions.regions.len() as u64));
-    }
+    });
     module.section(&tables);
 }
 
-fn elements(module: &mut Module, parts: &Parts<'_>, waits: bool) {
+fn elements(module: &mut Module, parts: &Parts<'_>) {
     let mut elements = ElementSection::new();
+    let count = parts.regions.regions.len() as u32;
+    let regions: Vec<u32> = (parts.first_region..parts.first_region + count).collect();
+    elements.active(None, &ConstExpr::i32_const(0), Elements::Functions((&regions[..]).into()));
     for (index, routine) in &parts.program.table {
         let function = [parts.first_routine + routine.0];
-        elements.active(None, &ConstExpr::i32_const(*index as i32), Elements::Functions((&function[..]).into()));
-    }
-    if waits {
-        let regions: Vec<u32> =
-            (0..parts.regions.regions.len() as u32).map(|index| parts.first_region + index).collect();
-        elements.active(Some(REGIONS), &ConstExpr::i32_const(0), Elements::Functions((&regions[..]).into()));
+        elements.active(
+            None,
+            &ConstExpr::i32_const((count + index) as i32),
+            Elements::Functions((&function[..]).into()),
+        );
     }
     module.section(&elements);
 }

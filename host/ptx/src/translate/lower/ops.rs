@@ -70,14 +70,17 @@ impl Unit<'_> {
             Inst::Call(routine, arguments) => {
                 arguments.iter().for_each(|argument| self.value(*argument));
                 self.code.mark(definition.position);
-                let index = self.first_routine + routine.0;
+                let index = self.parts.first_routine + routine.0;
                 self.sink().call(index);
             }
             Inst::CallIndirect(target, arguments) => {
                 arguments.iter().for_each(|argument| self.value(*argument));
+                // Behind the regions, whose type no such call has: a number that comes round to one of them traps.
+                let first = self.parts.regions.regions.len() as i32;
                 self.value(*target);
+                self.sink().i32_const(first).i32_add();
                 self.code.mark(definition.position);
-                let ty = self.indirect_types.get(&arguments.len()).copied().unwrap_or(0);
+                let ty = self.parts.indirect_types.get(&arguments.len()).copied().unwrap_or(0);
                 self.sink().call_indirect(0, ty);
             }
         }

@@ -8,7 +8,8 @@
 //!   update the warp's record
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
@@ -19,7 +20,7 @@ use super::structure::{self, Exits};
 use super::unit::{Area, Code, PRIVATE, Unit};
 use crate::translate::frame;
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Access, Edge, Function, Kind, Memory, Suspension, Terminator, Value};
+use crate::translate::ir::{Access, Edge, Function, Inst, Kind, Memory, Suspension, Terminator, Value};
 use crate::translate::liveness::{live_in, reads};
 use crate::translate::regions::{Region, Regions};
 
@@ -101,10 +102,14 @@ struct RegionExits<'a> {
     locals: Locals,
     /// Values that still are in the frame as they were when the thread came here.
     kept: HashSet<Value>,
+    /// By barrier and what is said of those who come, the local with their lanes.
+    arrivals: RefCell<BTreeMap<(u32, u32), u32>>,
+    /// For what lanes meet others; none where it is known only when they do.
+    purposes: RefCell<HashSet<Option<(u32, u64)>>>,
 }
 
 /// Adds the function of each region.
-pub fn add(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames) {
+pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, frames: &'a Frames) {
     for region in &parts.regions.regions {
         add_one(functions, parts, frames, region);
     }
@@ -158,7 +163,7 @@ fn saved(body: &Function, frames: &Frames, regions: &Regions, region: &Region, k
     saved
 }
 
-fn add_one(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames, region: &Region) {
+fn add_one<'a>(functions: &mut Functions, parts: &'a Parts<'a>, frames: &'a Frames, region: &'a Region) {
     let body = &parts.program.body;
     let (loaded, kept) = loads(body, frames, parts.regions, region);
     let saved = saved(body, frames, parts.regions, region, &kept);
@@ -178,7 +183,7 @@ fn add_one(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames, region
         meeting: local(),
         waiting: local(),
     };
-    let mut unit = Unit::new(body, plan, code, parts.first_routine, parts.indirect_types);
+    let mut unit = Unit::new(body, plan, code, parts);
     unit.thread.linear = linear;
     unit.thread.packed = Some(packed);
     unit.thread.frame = Some(locals.frame);
@@ -203,10 +208,22 @@ fn add_one(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames, region
     for value in loaded {
         load(&mut unit, frames, locals.frame, value);
     }
-    let exits = RegionExits { parts, frames, region, locals, kept };
+    let exits =
+        RegionExits { parts, frames, region, locals, kept, arrivals: RefCell::default(), purposes: RefCell::default() };
     structure::write(&mut unit, &region.graph, parts.uniform, &exits);
+    let alike = exits.purposes.borrow().len() == 1 && !exits.purposes.borrow().contains(&None);
     let mut sink = unit.sink();
     sink.end().end();
+    for ((barrier, threads), lanes) in exits.arrivals.into_inner() {
+        sink.local_get(lanes).if_(BlockType::Empty);
+        sink.local_get(base)
+            .i32_const(5)
+            .i32_shr_u()
+            .local_get(lanes)
+            .i32_const(barrier as i32)
+            .i32_const(threads as i32);
+        sink.call(schedule::ARRIVE).end();
+    }
     let record = |sink: &mut InstructionSink<'_>| {
         sink.local_get(base).i32_const(5).i32_shr_u().i32_const(4).i32_shl();
     };
@@ -215,6 +232,18 @@ fn add_one(functions: &mut Functions, parts: &Parts<'_>, frames: &Frames, region
         record(&mut sink);
         record(&mut sink);
         sink.i32_load(of_warp(offset)).local_get(local).i32_or().i32_store(of_warp(offset));
+    }
+    if !exits.purposes.borrow().is_empty() {
+        record(&mut sink);
+        if alike {
+            // Those who were there before may have come for something else.
+            sink.local_get(locals.meeting).i32_const(0).local_get(locals.meeting);
+            record(&mut sink);
+            sink.i32_load(of_warp(frame::MEETING)).i32_eq().select();
+        } else {
+            sink.i32_const(0);
+        }
+        sink.i32_store(of_warp(frame::ALIKE));
     }
     record(&mut sink);
     record(&mut sink);
@@ -276,19 +305,41 @@ impl RegionExits<'_> {
         unit.sink().i32_store(at(offset));
     }
 
-    /// Calls the scheduler's function that counts a thread at a barrier.
+    /// Counts the thread at a barrier. Where all is known beforehand, only its lane is noted: the region counts such lanes together.
     fn arrive(&self, unit: &mut Unit<'_>, barrier: Value, threads: Value, predicate: Option<Value>, waits: bool) {
-        let (warp, bit) = (unit.thread.linear, self.locals.bit);
-        unit.sink().local_get(warp).i32_const(5).i32_shr_u().local_get(bit);
+        let said = if waits { schedule::WAITS } else { 0 } | if predicate.is_some() { schedule::REDUCES } else { 0 };
+        let known = |value: Value| match unit.function.inst(value) {
+            Inst::Const(bits) => Some(*bits as u32),
+            _ => None,
+        };
+        if let (Some(barrier), Some(threads), None) = (known(barrier), known(threads), predicate) {
+            let key = (barrier, threads & 0xffff | said << 16);
+            let local = *self.arrivals.borrow_mut().entry(key).or_insert_with(|| unit.code.fresh(ValType::I32));
+            self.note(unit, local);
+            return;
+        }
+        let (linear, bit) = (unit.thread.linear, self.locals.bit);
+        unit.sink().local_get(linear).i32_const(5).i32_shr_u().local_get(bit);
         unit.value(barrier);
         unit.value(threads);
-        match predicate {
-            Some(predicate) => unit.value(predicate),
-            None => {
-                unit.sink().i32_const(0);
-            }
+        unit.sink().i32_const(0xffff).i32_and().i32_const((said << 16) as i32).i32_or();
+        if let Some(predicate) = predicate {
+            unit.value(predicate);
+            unit.sink().i32_const(schedule::HOLDS.trailing_zeros() as i32 + 16).i32_shl().i32_or();
         }
-        unit.sink().i32_const(i32::from(waits)).call(schedule::ARRIVE);
+        unit.sink().call(schedule::ARRIVE);
+    }
+
+    /// Notes for what a lane meets others: if all come alike, nobody need compare them.
+    fn purpose(&self, unit: &Unit<'_>, purpose: u32, mask: Option<Value>, number: u32) {
+        let mask = match mask {
+            None => Some(u64::from(number)),
+            Some(mask) => match unit.function.inst(mask) {
+                Inst::Const(bits) => Some(*bits),
+                _ => None,
+            },
+        };
+        self.purposes.borrow_mut().insert(mask.map(|mask| (purpose, mask)));
     }
 }
 
@@ -313,12 +364,13 @@ impl Exits for RegionExits<'_> {
             }
             Suspension::Arrival { barrier, threads } => self.arrive(unit, *barrier, *threads, None, false),
             Suspension::Meeting { purpose, mask, value, source } => {
+                let number = self.parts.regions.number[edge.block as usize].unwrap_or(0);
+                self.purpose(unit, *purpose, *mask, number);
                 unit.sink().local_get(self.locals.frame).i32_const(*purpose as i32).i32_store(at(frame::PURPOSE));
                 match mask {
                     Some(mask) => self.put(unit, frame::MASK, *mask),
                     None => {
                         // Those who come to the same place find each other by its number.
-                        let number = self.parts.regions.number[edge.block as usize].unwrap_or(0);
                         unit.sink().local_get(self.locals.frame).i32_const(number as i32).i32_store(at(frame::MASK));
                     }
                 }

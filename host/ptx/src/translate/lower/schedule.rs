@@ -10,7 +10,7 @@
 
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
-use super::module::{Functions, Parts, REGIONS, YIELDED, block_index, prologue, trap};
+use super::module::{Functions, Parts, YIELDED, block_index, prologue, trap};
 use super::region::at;
 use super::unit::{Code, PRIVATE};
 use crate::kernel::{Launch, trap as reason};
@@ -65,10 +65,14 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     each_frame(&mut sink, parts, index, frame, threads, |sink| {
         sink.local_get(frame).i32_const(0).i32_store(at(frame::RESUME));
     });
-    sink.i32_const(parts.layout.barriers as i32)
-        .i32_const(0)
-        .i32_const((frame::BARRIERS * frame::BARRIER_BYTES) as i32);
-    sink.memory_fill(PRIVATE);
+    clear(
+        &mut sink,
+        index,
+        |sink| {
+            sink.i32_const(parts.layout.barriers as i32);
+        },
+        frame::BARRIERS * frame::BARRIER_BYTES,
+    );
     start_warps(&mut sink, parts, index, warps, threads);
     // Rounds, until all have ended.
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
@@ -124,6 +128,14 @@ fn each_frame(
     sink.end();
 }
 
+/// Writes zeros to so many bytes, 8 at a time, from the last to the first. (`memory.fill` is an instruction that the device's engine does without.)
+fn clear(sink: &mut InstructionSink<'_>, left: u32, start: impl Fn(&mut InstructionSink<'_>), bytes: u32) {
+    sink.i32_const(bytes as i32).local_set(left).loop_(BlockType::Empty);
+    start(sink);
+    sink.local_get(left).i32_const(8).i32_sub().local_tee(left).i32_add().i64_const(0).i64_store(at_8(0));
+    sink.local_get(left).br_if(0).end();
+}
+
 /// All threads are ready; lanes that the last warp lacks have ended.
 fn start_warps(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, index: u32, warps: u32, threads: u32) {
     let record = |offset: u32| at(parts.layout.warps + offset);
@@ -175,7 +187,7 @@ fn warp(functions: &mut Functions, parts: &Parts<'_>) {
     sink.local_get(warp).i32_const(5).i32_shl().local_get(pass);
     sink.local_get(warp).i32_const(5).i32_shl().local_get(pass).i32_ctz().i32_add();
     sink.i32_const(parts.frame_bytes as i32).i32_mul().i32_load(at(parts.layout.frames + frame::RESUME));
-    sink.call_indirect(REGIONS, region).i32_const(-1).i32_xor().i32_and().local_tee(pass).br_if(0).end();
+    sink.call_indirect(0, region).i32_const(-1).i32_xor().i32_and().local_tee(pass).br_if(0).end();
     sink.end();
     sink.local_get(record).i32_load(of_warp(frame::MEETING)).if_(BlockType::Empty);
     sink.local_get(warp).call(MEET).drop().end();
@@ -185,31 +197,39 @@ fn warp(functions: &mut Functions, parts: &Parts<'_>) {
     functions.add(&[ValType::I32], &[ValType::I32], code);
 }
 
-/// `(warp, bit, barrier, threads, predicate, waits)`.
+/// What the last argument of `arrive` says: they wait; they bring a predicate; it holds.
+pub const WAITS: u32 = 1;
+pub const REDUCES: u32 = 2;
+pub const HOLDS: u32 = 4;
+
+/// `(warp, lanes, barrier, threads and, from bit 16 on, what is said of them)`. No more arguments: they would not be passed in registers.
 fn arrive(functions: &mut Functions, parts: &Parts<'_>) {
-    let (warp, bit, barrier, threads, predicate, waits) = (0, 1, 2, 3, 4, 5);
-    let mut code = Code::new(6);
-    let record = code.local(ValType::I32);
+    let (warp, lanes, barrier, threads) = (0, 1, 2, 3);
+    let mut code = Code::new(4);
+    let (record, said) = (code.local(ValType::I32), code.local(ValType::I32));
     code.sink().local_get(barrier).i32_const(frame::BARRIERS as i32).i32_ge_u().if_(BlockType::Empty);
     trap(&mut code, reason::BARRIER);
     let mut sink = code.sink();
     sink.end();
     let of_barrier = |offset: u32| at(parts.layout.barriers + offset);
+    sink.local_get(threads).i32_const(16).i32_shr_u().local_set(said);
     sink.local_get(barrier).i32_const(frame::BARRIER_BYTES as i32).i32_mul().local_tee(record);
-    sink.local_get(threads).i32_store(of_barrier(frame::THREADS));
+    sink.local_get(threads).i32_const(0xffff).i32_and().i32_store(of_barrier(frame::THREADS));
+    sink.local_get(record).local_get(record).i32_load(of_barrier(frame::REDUCES));
+    sink.local_get(said).i32_const(REDUCES as i32).i32_and().i32_or().i32_store(of_barrier(frame::REDUCES));
     // The masks of this warp.
     sink.local_get(record).local_get(warp).i32_const(2).i32_shl().i32_add().local_set(record);
     let mut add = |offset: u32, condition: Option<u32>| {
-        sink.local_get(record).local_get(record).i32_load(of_barrier(offset)).local_get(bit);
+        sink.local_get(record).local_get(record).i32_load(of_barrier(offset)).local_get(lanes);
         if let Some(condition) = condition {
-            sink.i32_const(0).local_get(condition).select();
+            sink.i32_const(0).local_get(said).i32_const(condition as i32).i32_and().select();
         }
         sink.i32_or().i32_store(of_barrier(offset));
     };
     add(frame::ARRIVED, None);
-    add(frame::WAITING, Some(waits));
-    add(frame::PREDICATES, Some(predicate));
-    functions.add(&[ValType::I32; 6], &[], code);
+    add(frame::WAITING, Some(WAITS));
+    add(frame::PREDICATES, Some(HOLDS));
+    functions.add(&[ValType::I32; 4], &[], code);
 }
 
 /// `(barrier, warps) -> whether someone was let go`. A warp all of whose living lanes have arrived counts as 32 threads, so that lanes which have
@@ -263,6 +283,7 @@ fn release(functions: &mut Functions, parts: &Parts<'_>) {
     sink.local_get(index).i32_const(4).i32_shl();
     of_warp(&mut sink, frame::READY);
     sink.local_get(here).i32_or().i32_store(at(parts.layout.warps + frame::READY));
+    sink.local_get(record).i32_load(of_barrier(frame::REDUCES)).if_(BlockType::Empty);
     sink.loop_(BlockType::Empty);
     sink.local_get(here).i32_ctz().local_set(lane);
     sink.local_get(index).i32_const(5).i32_shl().local_get(lane).i32_add();
@@ -271,10 +292,17 @@ fn release(functions: &mut Functions, parts: &Parts<'_>) {
     sink.local_get(frame).local_get(of).i32_store(at(parts.layout.frames + frame::RESULT + 4));
     sink.local_get(here).local_get(here).i32_const(1).i32_sub().i32_and().local_tee(here).br_if(0).end();
     sink.end();
+    sink.end();
     next(&mut sink, index, warps);
     sink.end();
-    sink.local_get(record).i32_const(parts.layout.barriers as i32).i32_add().i32_const(0);
-    sink.i32_const(frame::BARRIER_BYTES as i32).memory_fill(PRIVATE);
+    clear(
+        &mut sink,
+        index,
+        |sink| {
+            sink.local_get(record).i32_const(parts.layout.barriers as i32).i32_add();
+        },
+        frame::BARRIER_BYTES,
+    );
     sink.local_get(released);
     functions.add(&[ValType::I32; 2], &[ValType::I32], code);
 }

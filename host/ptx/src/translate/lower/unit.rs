@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use wasm_encoder::{InstructionSink, ValType};
 
-use super::module::Places;
+use super::module::{Parts, Places};
 use super::plan::Plan;
 use crate::module::Position;
 use crate::translate::ir::{Function, Input, Inst, Kind, Value};
@@ -51,6 +51,11 @@ impl Code {
         if let Some(local) = self.free.get_mut(&ty).and_then(Vec::pop) {
             return local;
         }
+        self.fresh(ty)
+    }
+
+    /// A local that nothing else uses: it is 0 until it is written.
+    pub fn fresh(&mut self, ty: ValType) -> u32 {
         self.locals.push(ty);
         self.parameters + self.locals.len() as u32 - 1
     }
@@ -114,23 +119,15 @@ pub struct Unit<'a> {
     pub code: Code,
     /// Where the things of a thread are found.
     pub thread: Thread,
-    /// The index of the first routine among the module's functions.
-    pub first_routine: u32,
-    /// The type of each number of arguments of an indirect call.
-    pub indirect_types: &'a HashMap<usize, u32>,
+    /// What it shares with other units.
+    pub parts: &'a Parts<'a>,
     locals: HashMap<Value, u32>,
 }
 
 impl<'a> Unit<'a> {
     /// A unit of which nothing is written yet.
-    pub fn new(
-        function: &'a Function,
-        plan: Plan,
-        code: Code,
-        first_routine: u32,
-        indirect_types: &'a HashMap<usize, u32>,
-    ) -> Self {
-        Self { function, plan, code, thread: Thread::default(), first_routine, indirect_types, locals: HashMap::new() }
+    pub fn new(function: &'a Function, plan: Plan, code: Code, parts: &'a Parts<'a>) -> Self {
+        Self { function, plan, code, thread: Thread::default(), parts, locals: HashMap::new() }
     }
 
     /// Where instructions are written to.
