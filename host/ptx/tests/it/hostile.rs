@@ -24,9 +24,14 @@ fn run(block: u32, parameter: u64) -> Run {
     Run { grid: [1, 1, 1], block: [block, 1, 1], dynamic_shared: 0, parameters: parameter.to_le_bytes().to_vec() }
 }
 
+/// With a small buffer.
+fn start(kernel: &Kernel) -> Start {
+    Start::of(kernel, BUFFERS + 4096)
+}
+
 /// How the translation ends, for a kernel that must not end well.
 fn end(kernel: &Kernel, run: &Run) -> String {
-    kernel.translation(run, &Start::of(kernel)).err().unwrap_or_else(|| panic!("the kernel came to its end"))
+    kernel.translation(run, &start(kernel)).err().unwrap_or_else(|| panic!("the kernel came to its end"))
 }
 
 #[test]
@@ -44,7 +49,7 @@ fn endless_loops_are_interrupted() {
         "again:\natom.global.cas.b32 %r1, [%a], 0, 1;\nsetp.ne.u32 %p, %r1, 0;\n@%p bra again;",
     ] {
         let kernel = kernel(body);
-        let error = kernel.interrupt(&run(64, BUFFERS), &Start::of(&kernel)).err();
+        let error = kernel.interrupt(&run(64, BUFFERS), &start(&kernel)).err();
         assert!(error.as_ref().is_some_and(|error| error.contains("wasm trap: interrupt")), "{body}\n{error:?}");
     }
 }
@@ -64,7 +69,7 @@ fn barriers_that_some_never_reach() {
         ),
     ] {
         let kernel = kernel(body);
-        let oracle = kernel.oracle(&run(threads, 0), &Start::of(&kernel)).err();
+        let oracle = kernel.oracle(&run(threads, 0), &start(&kernel)).err();
         assert!(matches!(oracle, Some(Trap::Deadlock)), "{body}\n{oracle:?}");
         end(&kernel, &run(threads, 0));
     }
@@ -77,7 +82,7 @@ fn barriers_without_those_that_have_ended() {
         "setp.ge.u32 %p, %r0, 20;\n@%p exit;\nbar.sync 0;\nshfl.sync.idx.b32 %r1, %r0, 3, 31, -1;\n\
          mul.wide.u32 %d0, %r0, 4;\nadd.u64 %d0, %a, %d0;\nst.global.u32 [%d0], %r1;",
     );
-    let memory = kernel.translation(&run(64, BUFFERS), &Start::of(&kernel)).unwrap();
+    let memory = kernel.translation(&run(64, BUFFERS), &start(&kernel)).unwrap();
     let at = BUFFERS as usize;
     assert_eq!(memory[at..at + 80], [3, 0, 0, 0].repeat(20));
     assert_eq!(memory[at + 80..at + 256], [0; 176]);
@@ -115,7 +120,7 @@ fn wild_pointers_trap() {
             0u64.wrapping_sub(16),
             u64::MAX,
         ] {
-            let oracle = kernel.oracle(&run(1, address), &Start::of(&kernel)).err();
+            let oracle = kernel.oracle(&run(1, address), &start(&kernel)).err();
             assert!(matches!(oracle, Some(Trap::OutOfBounds(..))), "{access} {address:#x}: {oracle:?}");
             end(&kernel, &run(1, address));
         }
@@ -132,7 +137,7 @@ fn accesses_over_the_end_trap() {
             "mov.u64 %d0, 0;\nmov.u32 %r1, 0;\n{access}\nst.global.u32 [{BUFFERS}], %r1;\nst.global.u64 [{BEHIND}], %d0;"
         ));
         end(&kernel, &run(1, BYTES - bytes + 1));
-        kernel.translation(&run(1, BYTES - bytes), &Start::of(&kernel)).unwrap();
+        kernel.translation(&run(1, BYTES - bytes), &start(&kernel)).unwrap();
     }
 }
 
@@ -188,7 +193,7 @@ fn endless_recursion_ends() {
         .replace("st.local.u32 [kept], %r0;\n", "")
         .replace("ld.local.u32 %r3, [kept];\n", "mov.u32 %r3, %r0;\n");
     let kernel = recursive(&without_locals).unwrap();
-    let memory = kernel.translation(&run(3, 10), &Start::of(&kernel)).unwrap();
+    let memory = kernel.translation(&run(3, 10), &start(&kernel)).unwrap();
     assert_eq!(memory[BUFFERS as usize], 55);
     end(&kernel, &run(3, u64::from(u32::MAX)));
 }
@@ -207,7 +212,7 @@ fn tables_of_branches_are_not_left() {
          zero:\nmov.u32 %r2, 10;\nbra over;\none:\nmov.u32 %r2, 11;\nbra over;\ntwo:\nmov.u32 %r2, 12;\nover:\nst.global.u32 [{BUFFERS}], %r2;",
     ));
     for index in 0..3 {
-        let memory = kernel.translation(&run(1, index), &Start::of(&kernel)).unwrap();
+        let memory = kernel.translation(&run(1, index), &start(&kernel)).unwrap();
         assert_eq!(u64::from(memory[BUFFERS as usize]), 10 + index);
     }
     for index in [3, 4, 0x7fff_ffff, 0xffff_ffff] {
@@ -218,7 +223,7 @@ fn tables_of_branches_are_not_left() {
 #[test]
 fn a_trap_is_a_trap() {
     let kernel = kernel("setp.eq.u32 %p, %r0, 40;\n@%p trap;");
-    kernel.translation(&run(40, 0), &Start::of(&kernel)).unwrap();
+    kernel.translation(&run(40, 0), &start(&kernel)).unwrap();
     end(&kernel, &run(41, 0));
 }
 
@@ -228,7 +233,7 @@ fn parameters_cannot_be_written() {
     let kernel = kernel(&format!(
         "mov.u64 %d0, parameter;\nst.global.u64 [%d0], 77;\nst.u64 [%d0], 78;\nld.param.u64 %d1, [parameter];\nst.global.u64 [{BUFFERS}], %d1;",
     ));
-    let memory = kernel.translation(&run(2, 0x1122_3344), &Start::of(&kernel)).unwrap();
+    let memory = kernel.translation(&run(2, 0x1122_3344), &start(&kernel)).unwrap();
     assert_eq!(memory[BUFFERS as usize..][..8], 0x1122_3344u64.to_le_bytes());
 }
 
@@ -242,7 +247,7 @@ fn more_than_four_thousand_million_blocks() {
     let [x, y, z] = [0x7fff_fff0u64, 40, 30];
     let run = Run { grid: [x as u32, y as u32, z as u32], ..run(1, BUFFERS) };
     let first = 29 * x * y + 17 * x + 0x7000_0000;
-    let memory = kernel.blocks(&run, &Start::of(&kernel), first..first + 4).unwrap();
+    let memory = kernel.blocks(&run, &start(&kernel), first..first + 4).unwrap();
     for block in 0..4 {
         let at = BUFFERS as usize + 16 * block;
         let words: Vec<u32> =

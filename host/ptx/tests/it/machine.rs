@@ -7,6 +7,8 @@ use std::time::Duration;
 use steadfast_ptx::kernel::{Kernel, Launch, PARAMETERS};
 use wasmtime::{Config, Engine, Extern, Instance, Memory, MemoryType, Module, Store};
 
+use crate::rig::BYTES;
+
 /// Between two ticks of the clock, and how many a kernel has that is to be interrupted.
 const TICK: Duration = Duration::from_millis(1);
 const TICKS: u64 = 20;
@@ -65,7 +67,7 @@ impl Machine {
     fn run_until(&self, ticks: u64, parts: &[Part], parameters: &[u8], start: &[u8]) -> Result<Vec<u8>, String> {
         let mut store = Store::new(engine(), ());
         store.set_epoch_deadline(ticks);
-        let pages = start.len() as u64 / 65536;
+        let pages = BYTES / 65536;
         let memory = Memory::new(&mut store, MemoryType::new64(pages, Some(pages))).unwrap();
         memory.write(&mut store, 0, start).unwrap();
         for part in parts {
@@ -82,6 +84,6 @@ impl Machine {
             run.call(&mut store, (part.blocks.start as i64, part.blocks.end as i64))
                 .map_err(|error| format!("{error:#}"))?;
         }
-        Ok(memory.data(&store).to_vec())
+        Ok(memory.data(&store)[..start.len()].to_vec())
     }
 }

@@ -1,11 +1,13 @@
 //! A kernel from its text, run by the oracle and as the translation, over the same memory.
 //!
 //! ```text
-//!  0          unused                    BUFFERS    what the test puts there, up to LOCAL
-//!  GLOBALS    .global variables         LOCAL      local memory of each instance
-//!  CONSTANTS  .const variables          BYTES      the end
-//!  SHARED     shared memory of each instance
+//!  0          unused                    SHARED   shared memory of each instance
+//!  GLOBALS    .global variables         LOCAL    local memory of each instance
+//!  CONSTANTS  .const variables          BYTES    the end
+//!  BUFFERS    what the test puts there
 //! ```
+//!
+//! Only what lies below the end of the buffers is filled and compared: the rest is fresh memory, which costs nothing until it is touched.
 
 use std::ops::Range;
 
@@ -17,12 +19,12 @@ use crate::machine::{Machine, Part};
 use crate::oracle::{self, Schedule, Trap};
 
 pub(crate) const GLOBALS: u64 = 0x1_0000;
-pub(crate) const CONSTANTS: u64 = 0x2_0000;
-const SHARED: u64 = 0x4_0000;
-const SHARED_STRIDE: u64 = 0x2_0000;
-pub(crate) const BUFFERS: u64 = 0x10_0000;
+const CONSTANTS: u64 = 0x1_8000;
+pub(crate) const BUFFERS: u64 = 0x2_0000;
 /// Where the buffers must end.
-pub(crate) const LOCAL: u64 = 0x40_0000;
+pub(crate) const SHARED: u64 = 0x38_0000;
+const SHARED_STRIDE: u64 = 0x2_0000;
+const LOCAL: u64 = 0x40_0000;
 const LOCAL_STRIDE: u64 = 0x10_0000;
 /// All of the device memory.
 pub(crate) const BYTES: u64 = 0x80_0000;
@@ -56,16 +58,17 @@ impl Run {
     }
 }
 
-/// The device memory before a launch.
+/// The device memory before a launch, as far as the end of the buffers.
 #[derive(Clone)]
 pub(crate) struct Start {
     pub(crate) memory: Vec<u8>,
 }
 
 impl Start {
-    /// With the module's variables in it, and nothing else.
-    pub(crate) fn of(kernel: &Kernel) -> Self {
-        let mut memory = vec![0; BYTES as usize];
+    /// With the module's variables in it, and zeros in the buffers, which end at `end`.
+    pub(crate) fn of(kernel: &Kernel, end: u64) -> Self {
+        assert!(end <= SHARED, "there is no room for the buffers");
+        let mut memory = vec![0; end as usize];
         let layout = Layout::of(&kernel.module);
         for (space, base) in [(Space::Global, GLOBALS), (Space::Const, CONSTANTS)] {
             let image = layout.image(&kernel.module, space, GLOBALS, CONSTANTS);
@@ -93,15 +96,17 @@ impl Kernel {
         Ok(Self { module, translation, machine })
     }
 
-    /// What the oracle leaves in memory, as far as it may be compared.
+    /// What the oracle leaves in variables and buffers.
     pub(crate) fn oracle(&self, run: &Run, start: &Start) -> Result<Vec<u8>, Trap> {
         self.oracle_with(run, start, Schedule::LowestFirst)
     }
 
     pub(crate) fn oracle_with(&self, run: &Run, start: &Start, schedule: Schedule) -> Result<Vec<u8>, Trap> {
-        let mut memory = start.memory.clone();
+        let mut memory = vec![0; BYTES as usize];
+        memory[..start.memory.len()].copy_from_slice(&start.memory);
         oracle::run(&self.module, &self.translation.name, run.launch(0), &run.parameters, &mut memory, schedule)?;
-        Ok(comparable(memory))
+        memory.truncate(start.memory.len());
+        Ok(memory)
     }
 
     /// What the translation leaves there.
@@ -122,20 +127,20 @@ impl Kernel {
             .rev()
             .map(|instance| Part { launch: run.launch(instance), blocks: share(run.blocks(), instance, instances) })
             .collect();
-        self.machine.run(&parts, &run.parameters, &start.memory).map(comparable)
+        self.machine.run(&parts, &run.parameters, &start.memory)
     }
 }
 
 impl Kernel {
     /// Runs some of the blocks only.
     pub(crate) fn blocks(&self, run: &Run, start: &Start, blocks: Range<u64>) -> Result<Vec<u8>, String> {
-        self.machine.run(&[Part { launch: run.launch(0), blocks }], &run.parameters, &start.memory).map(comparable)
+        self.machine.run(&[Part { launch: run.launch(0), blocks }], &run.parameters, &start.memory)
     }
 
     /// Runs until the clock interrupts it.
     pub(crate) fn interrupt(&self, run: &Run, start: &Start) -> Result<Vec<u8>, String> {
         let part = Part { launch: run.launch(0), blocks: 0..run.blocks() };
-        self.machine.interrupt(&[part], &run.parameters, &start.memory).map(comparable)
+        self.machine.interrupt(&[part], &run.parameters, &start.memory)
     }
 }
 
@@ -146,11 +151,4 @@ pub(crate) fn parse(text: &str) -> Result<Module, String> {
 /// The instance's share of the blocks.
 fn share(blocks: u64, instance: u64, instances: u64) -> Range<u64> {
     blocks * instance / instances..blocks * (instance + 1) / instances
-}
-
-/// Without the shared and local memory, whose layout is the translation's own.
-fn comparable(mut memory: Vec<u8>) -> Vec<u8> {
-    memory.truncate(LOCAL as usize);
-    memory[SHARED as usize..BUFFERS as usize].fill(0);
-    memory
 }

@@ -97,6 +97,7 @@ impl<'w, 'a> Body<'w, 'a> {
         let locals = self.shop.local_places(id, back.is_none())?;
         let areas = self.call_areas(id)?;
         self.scopes.push(Scope { id, registers: HashMap::new(), labels, locals, areas, arguments, back });
+        self.take_arguments();
         let mut before = self.b.size();
         for statement in &function.body {
             match statement {
@@ -215,6 +216,9 @@ impl<'w, 'a> Body<'w, 'a> {
 
     /// What `ret` does.
     fn leave(&mut self) {
+        if self.b.reachable() {
+            self.give_results();
+        }
         match self.current().back {
             Some(back) => self.b.jump(back),
             None => self.b.end(Terminator::Return(None)),

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use steadfast_ptx::module::Type;
 
 use crate::random::{Random, edges};
-use crate::rig::{BUFFERS, LOCAL};
+use crate::rig::BUFFERS;
 
 /// More rows than this and they are drawn by chance from the cross product.
 const MOST_ROWS: usize = 2500;
@@ -188,6 +188,8 @@ pub(super) struct Batch<'a> {
     forms: &'a [Form],
     /// Where each form's operands and results lie.
     places: Vec<(u64, u64)>,
+    /// Where the last of them ends.
+    pub(super) end: u64,
 }
 
 impl<'a> Batch<'a> {
@@ -201,8 +203,7 @@ impl<'a> Batch<'a> {
                 place
             })
             .collect();
-        assert!(end < LOCAL, "there is no room for the rows of a batch");
-        Self { forms, places }
+        Self { forms, places, end }
     }
 
     /// How many threads it takes.

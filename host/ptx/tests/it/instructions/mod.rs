@@ -31,7 +31,7 @@ struct Results {
 
 fn run(batch: &Batch) -> Result<Results, String> {
     let rig = rig::Kernel::new(&batch.text(), "forms")?;
-    let mut start = Start::of(&rig);
+    let mut start = Start::of(&rig, batch.end);
     batch.fill(&mut start.memory);
     let run = Run { grid: [batch.threads().div_ceil(THREADS), 1, 1], block: [THREADS, 1, 1], ..Run::default() };
     Ok(Results {

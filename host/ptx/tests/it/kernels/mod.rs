@@ -6,6 +6,8 @@
 mod generator;
 mod program;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use steadfast_ptx::module::Type;
 
 use crate::oracle::Schedule;
@@ -23,9 +25,9 @@ const ATTEMPTS: usize = 2000;
 
 const INPUT: u64 = BUFFERS;
 const INPUT_BYTES: usize = 8192;
-const ACCUMULATED: u64 = BUFFERS + 0x1_0000;
-const OWNED: u64 = BUFFERS + 0x2_0000;
-const RESULT: u64 = BUFFERS + 0x8_0000;
+const ACCUMULATED: u64 = INPUT + INPUT_BYTES as u64;
+const OWNED: u64 = BUFFERS + 0x4000;
+const RESULT: u64 = OWNED + OWN * THREADS * BLOCKS;
 /// The most blocks of a launch.
 const BLOCKS: u64 = 3;
 
@@ -42,7 +44,7 @@ fn launch(seed: u64, kernel: &Kernel) -> (Run, Start) {
         parameters.extend((random.operand(Type::B32) as u32).to_le_bytes());
     }
     let run = Run { grid: [random.between(1, BLOCKS) as u32, 1, 1], block: [x, y, 1], dynamic_shared: 0, parameters };
-    let mut start = Start::of(kernel);
+    let mut start = Start::of(kernel, RESULT + RESULTS * THREADS * BLOCKS);
     for at in (0..INPUT_BYTES).step_by(4) {
         let ty = if random.chance(50) { Type::B32 } else { Type::F32 };
         let value = random.operand(ty) as u32;
@@ -64,7 +66,9 @@ fn difference(program: &Program, seed: u64) -> Option<String> {
         Ok(memory) => memory,
         Err(trap) => return Some(format!("the oracle ends early: {trap:?}")),
     };
-    let got = match kernel.translation(&run, &start) {
+    // Blocks know nothing of one another here, so any division of them among instances will do.
+    let instances = if kernel.translation.sequential { 1 } else { 1 + seed % 3 };
+    let got = match kernel.split(&run, &start, instances) {
         Ok(memory) => memory,
         Err(error) => return Some(format!("the translation ends early: {error}")),
     };
@@ -115,17 +119,36 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
         .map_or(otherwise, |number| number.parse().unwrap_or_else(|_| panic!("{name}={number} is no number")))
 }
 
+/// What is found in the first kernel of `seeds` that goes wrong, with the kernel made small.
+fn finding(seeds: impl Iterator<Item = u64>, found: &AtomicBool) -> Option<String> {
+    for seed in seeds {
+        if found.load(Ordering::Relaxed) {
+            return None;
+        }
+        let program = Generator::program(seed);
+        if let Some(first) = difference(&program, seed) {
+            found.store(true, Ordering::Relaxed);
+            let smallest = shrink(program, seed, &first);
+            let now = difference(&smallest, seed).unwrap_or_default();
+            return Some(format!("kernel {seed}: {first}\nsmaller: {now}\n{}", smallest.print()));
+        }
+    }
+    None
+}
+
 #[test]
 fn random_kernels_leave_the_same_bytes() {
     let first = from_environment("STEADFAST_PTX_SEED", 0);
-    for seed in first..first + from_environment("STEADFAST_PTX_KERNELS", KERNELS) {
-        let program = Generator::program(seed);
-        if let Some(found) = difference(&program, seed) {
-            let smallest = shrink(program, seed, &found);
-            let now = difference(&smallest, seed).unwrap_or_default();
-            panic!("kernel {seed}: {found}\nsmaller: {now}\n{}", smallest.print());
-        }
-    }
+    let end = first + from_environment("STEADFAST_PTX_KERNELS", KERNELS);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = &AtomicBool::new(false);
+    let findings: Vec<String> = std::thread::scope(|scope| {
+        let share = move |processor: u64| (first + processor..end).step_by(processors);
+        let threads: Vec<_> =
+            (0..processors as u64).map(|processor| scope.spawn(move || finding(share(processor), found))).collect();
+        threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
 /// Else a difference between oracle and translation would say nothing.

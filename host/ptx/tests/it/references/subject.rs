@@ -7,7 +7,7 @@ use std::ops::Range;
 use steadfast_ptx::module::Parameter;
 
 use crate::random::Random;
-use crate::rig::{BUFFERS, Kernel, LOCAL, Run, Start};
+use crate::rig::{BUFFERS, Kernel, Run, SHARED, Start};
 
 /// Between buffers, and in results before the launch.
 const POISON: u8 = 0xcb;
@@ -69,8 +69,8 @@ impl Subject {
     }
 
     pub(super) fn call(&self) -> Call<'_> {
-        let mut start = Start::of(&self.kernel);
-        start.memory[BUFFERS as usize..LOCAL as usize].fill(POISON);
+        let mut start = Start::of(&self.kernel, BUFFERS + GAP);
+        start.memory[BUFFERS as usize..].fill(POISON);
         let parameters = vec![0; self.kernel.translation.parameter_bytes as usize];
         Call { subject: self, start, end: BUFFERS + GAP, parameters, given: 0, writable: Vec::new() }
     }
@@ -108,9 +108,10 @@ impl Call<'_> {
 
     fn place(&mut self, bytes: &[u8]) -> Buffer {
         let buffer = Buffer { address: self.end, bytes: bytes.len() };
-        self.start.memory[self.end as usize..][..bytes.len()].copy_from_slice(bytes);
+        self.start.memory.extend_from_slice(bytes);
         self.end = (self.end + bytes.len() as u64 + GAP).next_multiple_of(GAP);
-        assert!(self.end < LOCAL, "there is no room for the buffers");
+        assert!(self.end <= SHARED, "there is no room for the buffers");
+        self.start.memory.resize(self.end as usize, POISON);
         self.value(buffer.address);
         buffer
     }
