@@ -122,7 +122,7 @@ impl<'w, 'a> Body<'w, 'a> {
             match &instruction.op {
                 Op::Branch { target, .. } => labels[target.0 as usize].missing += 1,
                 Op::BranchTable { targets, .. } => {
-                    targets.iter().for_each(|target| labels[target.0 as usize].missing += 1)
+                    targets.iter().for_each(|target| labels[target.0 as usize].missing += 1);
                 }
                 _ => {}
             }
@@ -265,7 +265,6 @@ impl<'w, 'a> Body<'w, 'a> {
     }
 
     /// What one instruction does, its guard aside.
-    #[expect(clippy::too_many_lines, reason = "one arm for each family of instructions")]
     fn op(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::Mov { .. } | Op::Pack { .. } | Op::Unpack { .. } => self.moves(op),
