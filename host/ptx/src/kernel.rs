@@ -13,6 +13,8 @@
 //! [`PARAMETERS`]. An address in the space `global`, `const`, `shared` or `local` *is* the generic address: an offset in the device memory, of 64 bits and
 //! checked in full, so that a wild one traps. `param` addresses of an entry are offsets in `private`, out of reach for everything but `ld.param`.
 //!
+//! PTX holds addresses of shared and local memory in 32-bit registers too: [`Launch::shared`], [`Launch::local`] and what follows them must lie below 4 GiB.
+//!
 //! Several instances may run at once, each with disjoint blocks, a `private` of its own and [`Launch::shared`] and [`Launch::local`] of its own, over the
 //! same device memory, unless [`Kernel::sequential`] says that the blocks must run in order. Results are the same for every number of instances.
 

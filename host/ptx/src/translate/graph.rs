@@ -140,3 +140,32 @@ fn dominators(entry: u32, order: &[u32], position: &[Option<u32>], predecessors:
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Graph;
+
+    fn graph(edges: &'static [&'static [u32]]) -> Graph {
+        Graph::new(edges.len(), 0, |block| edges[block as usize].to_vec())
+    }
+
+    #[test]
+    fn a_diamond_is_dominated_by_its_top() {
+        let graph = graph(&[&[1, 2], &[3], &[3], &[], &[3]]);
+        assert_eq!(graph.dominator[3], 0);
+        assert_eq!(graph.position[4], None);
+        assert!(graph.reducible());
+        assert!(graph.dominates(0, 3) && !graph.dominates(1, 3));
+    }
+
+    #[test]
+    fn a_loop_has_its_blocks_and_one_entry() {
+        let nested = graph(&[&[1], &[2], &[3, 2], &[1, 4], &[]]);
+        assert!(nested.reducible());
+        assert!(nested.goes_back(3, 1) && nested.goes_back(2, 2) && !nested.goes_back(3, 4));
+        let mut blocks = nested.natural_loop(1, 3);
+        blocks.sort_unstable();
+        assert_eq!(blocks, [1, 2, 3]);
+        assert!(!graph(&[&[1, 2], &[2], &[1, 3], &[]]).reducible());
+    }
+}

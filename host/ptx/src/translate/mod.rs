@@ -1,4 +1,65 @@
 //! An entry of a module to WebAssembly.
+//!
+//! ```text
+//!  PTX ──► survey ──► build ──────────► tidy ──► regions, uniform, liveness ──► lower ──► WebAssembly
+//!          what is    SSA values in     less     where threads wait, what is    one instruction for an
+//!          inlined    blocks, PTX's              the same for all threads,      operation, nested control
+//!                     special cases              what outlives a wait           flow, the scheduler
+//!                     spelled out
+//! ```
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | `survey` | which functions a kernel reaches, and which become part of their caller |
+//! | `build` | PTX to the intermediate form |
+//! | `helper` | functions for what WebAssembly lacks, in the same form |
+//! | `ir` | the intermediate form: typed values, blocks with parameters |
+//! | `graph`, `tidy`, `uniform`, `liveness` | analyses of it, and what they make superfluous |
+//! | `regions` | cuts a body where threads wait |
+//! | `frame` | how the private memory is laid out |
+//! | `lower` | the intermediate form to WebAssembly, for one thread at a time |
+//!
+//! Everything up to `regions` speaks of one thread and not of how many run together: a lowering of several threads of a warp as the lanes of a vector stands
+//! beside `lower`, reads the same form and asks `uniform` what stays a scalar.
+//!
+//! # An example
+//!
+//! ```text
+//!   ld.param.u64  %rd1, [p];           // float* p
+//!   mov.u32       %r1, %ctaid.x;
+//!   mov.u32       %r2, %ntid.x;
+//!   mov.u32       %r3, %tid.x;
+//!   mad.lo.s32    %r4, %r1, %r2, %r3;
+//!   mul.wide.s32  %rd2, %r4, 4;
+//!   add.s64       %rd3, %rd1, %rd2;
+//!   ld.global.f32 %f1, [%rd3+8];
+//!   fma.rn.f32    %f2, %f1, %f1, %f1;
+//!   st.global.f32 [%rd3], %f2;
+//!   ret;
+//! ```
+//!
+//! is built as (`v0` to `v3` belong to no block: they are the same for all threads of a block)
+//!
+//! ```text
+//!   v0 = load private[256]     v1 = load private[64]      v2 = load private[12]      v3 = mul v1, v2
+//!   block 0:
+//!     v4 = add v3, thread.x    v5 = widen v4              v6 = shl v5, 2             v7 = add v0, v6
+//!     v8 = load device[v7+8]   v9 = fma v8, v8, v8        store device[v7], v9       return
+//! ```
+//!
+//! and becomes
+//!
+//! ```text
+//!   (func $run (param $first i64) (param $last i64)
+//!     ;; for each block: its place in the grid to private[64], then v0 and v3 into locals
+//!     ;; for each thread:
+//!     (local.set $v7 (i64.add (local.get $v0) (i64.shl (i64.extend_i32_s (i32.add (local.get $v3) (local.get $x))) (i64.const 2))))
+//!     (local.set $v8 (v128.load32_zero offset=8 (local.get $v7)))
+//!     (v128.store32_lane 0 (local.get $v7) (f32x4.relaxed_madd (local.get $v8) (local.get $v8) (local.get $v8))))
+//! ```
+//!
+//! Had there been a `bar.sync` before the store, `v7` and `v9` would go to the thread's frame, the body would end there, and a second function would begin with
+//! loading them; `run` would be a scheduler that calls the first function for every warp, and the second when all have arrived.
 
 mod build;
 mod error;
@@ -10,6 +71,8 @@ mod liveness;
 mod lower;
 mod regions;
 mod survey;
+#[cfg(test)]
+mod tests;
 mod tidy;
 mod uniform;
 
@@ -31,7 +94,7 @@ mod meeting {
     pub const VOTE: u32 = 2;
     /// Each gets who brings the same as it, and the group.
     pub const MATCH: u32 = 3;
-    /// Each gets the sum; and so on.
+    /// Each gets the sum of all; with the next ones, what their names say.
     pub const ADD: u32 = 4;
     pub const MIN: u32 = 5;
     pub const MAX: u32 = 6;

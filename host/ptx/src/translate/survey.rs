@@ -133,7 +133,7 @@ fn callees(function: &Function) -> Vec<(FunctionId, Position)> {
             match callee {
                 Callee::Direct(id) => callees.push((*id, instruction.position)),
                 Callee::Indirect { candidates, .. } => {
-                    callees.extend(candidates.iter().map(|id| (*id, instruction.position)))
+                    callees.extend(candidates.iter().map(|id| (*id, instruction.position)));
                 }
             }
         }
@@ -154,7 +154,7 @@ fn waits(function: &Function) -> bool {
                 Op::Branch { target, .. } => loops |= seen.contains(target),
                 Op::BranchTable { targets, .. } => loops |= targets.iter().any(|target| seen.contains(target)),
                 Op::Load { order: Order::Strong, .. } | Op::Atomic { op: AtomicOp::Cas | AtomicOp::Exch, .. } => {
-                    asks = true
+                    asks = true;
                 }
                 Op::Exit
                 | Op::Barrier { .. }

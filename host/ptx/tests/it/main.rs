@@ -2,6 +2,7 @@
 //!
 //! | module | what it is about |
 //! |---|---|
+//! | `cooperation` | barriers of some warps, calls, spaces, special registers |
 //! | `hostile` | kernels that mean harm |
 //! | `instructions` | each instruction on the values at which instructions go wrong |
 //! | `kernels` | random kernels |
@@ -13,6 +14,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod cooperation;
 mod hostile;
 mod instructions;
 mod kernels;

@@ -97,6 +97,7 @@ impl<'w, 'a> Body<'w, 'a> {
         let locals = self.shop.local_places(id, back.is_none())?;
         let areas = self.call_areas(id)?;
         self.scopes.push(Scope { id, registers: HashMap::new(), labels, locals, areas, arguments, back });
+        self.take_arguments();
         let mut before = self.b.size();
         for statement in &function.body {
             match statement {
@@ -121,7 +122,7 @@ impl<'w, 'a> Body<'w, 'a> {
             match &instruction.op {
                 Op::Branch { target, .. } => labels[target.0 as usize].missing += 1,
                 Op::BranchTable { targets, .. } => {
-                    targets.iter().for_each(|target| labels[target.0 as usize].missing += 1)
+                    targets.iter().for_each(|target| labels[target.0 as usize].missing += 1);
                 }
                 _ => {}
             }
@@ -215,6 +216,9 @@ impl<'w, 'a> Body<'w, 'a> {
 
     /// What `ret` does.
     fn leave(&mut self) {
+        if self.b.reachable() {
+            self.give_results();
+        }
         match self.current().back {
             Some(back) => self.b.jump(back),
             None => self.b.end(Terminator::Return(None)),
@@ -261,7 +265,6 @@ impl<'w, 'a> Body<'w, 'a> {
     }
 
     /// What one instruction does, its guard aside.
-    #[expect(clippy::too_many_lines, reason = "one arm for each family of instructions")]
     fn op(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::Mov { .. } | Op::Pack { .. } | Op::Unpack { .. } => self.moves(op),

@@ -60,6 +60,30 @@ impl Body<'_, '_> {
         Ok(())
     }
 
+    /// Puts the arguments that the function declares as registers there.
+    pub(super) fn take_arguments(&mut self) {
+        let function = self.function();
+        for (index, parameter) in function.parameters.iter().enumerate() {
+            let Some(register) = parameter.register else { continue };
+            let place = self.current().arguments[index];
+            let kind = super::operand::kind(parameter.element);
+            let value = self.b.load_private(place, 0, kind, parameter.element.bytes());
+            self.write(register, parameter.element, value);
+        }
+    }
+
+    /// Stores the results that it declares as registers, for the caller to load.
+    pub(super) fn give_results(&mut self) {
+        let function = self.function();
+        for (index, result) in function.returns.iter().enumerate() {
+            let Some(register) = result.register else { continue };
+            let place = self.current().arguments[function.parameters.len() + index];
+            let variable = self.variable(register);
+            let value = self.b.read(variable);
+            self.b.store_private(place, 0, value, result.element.bytes());
+        }
+    }
+
     /// Calls of what the CUDA runtime gives every kernel, and of what nobody does.
     fn undefined(&mut self, id: FunctionId) -> Result<()> {
         let name = &self.shop.function(id).name;

@@ -48,10 +48,10 @@ impl Body<'_, '_> {
         Ok(match (from.is_float(), to.is_float()) {
             (false, false) => self.between_integers(value, from, to, mode.saturate),
             (false, true) => {
-                let value = self.from_integer(value, from, to, mode.rounding);
+                let value = self.integer_to_float(value, from, to, mode.rounding);
                 self.finished(to, mode, value)
             }
-            (true, false) => self.to_integer(value, from, to, mode),
+            (true, false) => self.float_to_integer(value, from, to, mode),
             (true, true) => self.between_floats(value, from, to, mode),
         })
     }
@@ -82,7 +82,7 @@ impl Body<'_, '_> {
         value
     }
 
-    fn from_integer(&mut self, value: Value, from: Type, to: Type, rounding: Rounding) -> Value {
+    fn integer_to_float(&mut self, value: Value, from: Type, to: Type, rounding: Rounding) -> Value {
         let signed = from.is_signed();
         let exact = from.bits() <= 32;
         let direction = direction(rounding);
@@ -118,7 +118,7 @@ impl Body<'_, '_> {
 
     /// Rounded in the asked direction, then to the nearest number that the type has. NaN becomes 0, or where one of the types has 64 bits, the number with the
     /// highest bit.
-    fn to_integer(&mut self, value: Value, from: Type, to: Type, mode: FloatMode) -> Value {
+    fn float_to_integer(&mut self, value: Value, from: Type, to: Type, mode: FloatMode) -> Value {
         let value = self.flushed(from, mode.flush, value);
         let value = if is_half(from) { self.half_to_f32(from, value) } else { value };
         let value = self.rounded(value, mode.rounding);

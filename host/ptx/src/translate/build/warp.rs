@@ -107,10 +107,7 @@ impl Body<'_, '_> {
             Some(threads) => self.operand(threads, Type::U32)?,
             None => self.b.i32(0),
         };
-        let predicate = match reduction {
-            Some((_, _, predicate)) => Some(self.predicate(predicate)),
-            None => None,
-        };
+        let predicate = reduction.map(|(_, _, predicate)| self.predicate(predicate));
         self.suspend(Suspension::Barrier { barrier, threads, predicate });
         let Some((reduction, dst, _)) = reduction else { return Ok(()) };
         let (count, of) = (self.received(0), self.received(4));

@@ -191,6 +191,9 @@ fn matches(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
     });
 }
 
+/// Writes one instruction.
+type Write = fn(&mut InstructionSink<'_>);
+
 /// One number from those of all lanes.
 fn reduce(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
     let value = at(parts.layout.frames + frame::VALUE);
@@ -200,7 +203,7 @@ fn reduce(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
     sink.local_get(l.left).local_get(l.left).i32_const(1).i32_sub().i32_and().local_tee(l.left).if_(BlockType::Empty);
     each(sink, parts, l, l.left, |sink| {
         sink.local_get(l.frame).i32_load(value).local_set(l.others);
-        let operations: [(u32, fn(&mut InstructionSink<'_>)); 4] = [
+        let operations: [(u32, Write); 4] = [
             (meeting::ADD, |sink| {
                 sink.i32_add();
             }),
@@ -220,7 +223,7 @@ fn reduce(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
             operation(sink);
             sink.local_set(l.sum).end();
         }
-        let extremes: [(u32, fn(&mut InstructionSink<'_>)); 4] = [
+        let extremes: [(u32, Write); 4] = [
             (meeting::MIN, |sink| {
                 sink.i32_lt_u();
             }),

@@ -6,6 +6,8 @@
 mod generator;
 mod program;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use steadfast_ptx::module::Type;
 
 use crate::oracle::Schedule;
@@ -117,17 +119,36 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
         .map_or(otherwise, |number| number.parse().unwrap_or_else(|_| panic!("{name}={number} is no number")))
 }
 
+/// What is found in the first kernel of `seeds` that goes wrong, with the kernel made small.
+fn finding(seeds: impl Iterator<Item = u64>, found: &AtomicBool) -> Option<String> {
+    for seed in seeds {
+        if found.load(Ordering::Relaxed) {
+            return None;
+        }
+        let program = Generator::program(seed);
+        if let Some(first) = difference(&program, seed) {
+            found.store(true, Ordering::Relaxed);
+            let smallest = shrink(program, seed, &first);
+            let now = difference(&smallest, seed).unwrap_or_default();
+            return Some(format!("kernel {seed}: {first}\nsmaller: {now}\n{}", smallest.print()));
+        }
+    }
+    None
+}
+
 #[test]
 fn random_kernels_leave_the_same_bytes() {
     let first = from_environment("STEADFAST_PTX_SEED", 0);
-    for seed in first..first + from_environment("STEADFAST_PTX_KERNELS", KERNELS) {
-        let program = Generator::program(seed);
-        if let Some(found) = difference(&program, seed) {
-            let smallest = shrink(program, seed, &found);
-            let now = difference(&smallest, seed).unwrap_or_default();
-            panic!("kernel {seed}: {found}\nsmaller: {now}\n{}", smallest.print());
-        }
-    }
+    let end = first + from_environment("STEADFAST_PTX_KERNELS", KERNELS);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = &AtomicBool::new(false);
+    let findings: Vec<String> = std::thread::scope(|scope| {
+        let share = move |processor: u64| (first + processor..end).step_by(processors);
+        let threads: Vec<_> =
+            (0..processors as u64).map(|processor| scope.spawn(move || finding(share(processor), found))).collect();
+        threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
 /// Else a difference between oracle and translation would say nothing.

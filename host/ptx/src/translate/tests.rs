@@ -1,0 +1,95 @@
+//! Every kernel of `tests/kernels` becomes a valid module, and what cannot be translated an error with its place.
+
+use wasmparser::{Validator, WasmFeatures};
+
+use super::translate;
+use crate::kernel::{Kernel, Options};
+use crate::module::FunctionId;
+
+fn kernels(text: &str, options: &Options) -> Vec<Result<Kernel, String>> {
+    let module = crate::parse::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let entries = (0..module.functions.len() as u32).filter(|index| module.functions[*index as usize].entry);
+    entries.map(|index| translate(&module, FunctionId(index), options).map_err(|error| error.to_string())).collect()
+}
+
+fn one(body: &str) -> Result<Kernel, String> {
+    let text = format!(".version 8.2\n.target sm_75\n.address_size 64\n{body}\n");
+    kernels(&text, &Options { memory_bytes: 1 << 20, canonical_nans: true }).remove(0)
+}
+
+/// What the device's engine has.
+fn validate(kernel: &Kernel) {
+    let features =
+        WasmFeatures::default() | WasmFeatures::MEMORY64 | WasmFeatures::MULTI_MEMORY | WasmFeatures::RELAXED_SIMD;
+    let features = (features | WasmFeatures::THREADS) - WasmFeatures::BULK_MEMORY;
+    if let Err(error) = Validator::new_with_features(features).validate_all(&kernel.wasm) {
+        panic!("{}: {error}", kernel.name);
+    }
+}
+
+#[test]
+fn all_kernels_are_valid() {
+    let folder = format!("{}/tests/kernels", env!("CARGO_MANIFEST_DIR"));
+    let mut count = 0;
+    for file in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}")).flatten() {
+        if file.path().extension().is_none_or(|extension| extension != "ptx") {
+            continue;
+        }
+        let text = std::fs::read_to_string(file.path()).unwrap_or_else(|error| panic!("{error}"));
+        for canonical_nans in [false, true] {
+            for kernel in kernels(&text, &Options { memory_bytes: 1 << 30, canonical_nans }) {
+                match kernel {
+                    Ok(kernel) => validate(&kernel),
+                    // NVRTC left a call to a function that it never defined.
+                    Err(error) => assert!(error.contains("_Z6__dp4aiii"), "{error}"),
+                }
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 50, "{count} kernels");
+}
+
+#[test]
+fn loops_with_two_entries_become_a_table() {
+    let kernel = one(".entry k(.param .u32 a) {\n.reg .u32 %r<3>;\n.reg .pred %p;\nld.param.u32 %r0, [a];\nsetp.eq.u32 %p, %r0, 1;\n@%p bra second;\n\
+         first:\nadd.u32 %r0, %r0, 3;\nsecond:\nadd.u32 %r0, %r0, 1;\nsetp.lt.u32 %p, %r0, 100;\n@%p bra first;\n\
+         setp.lt.u32 %p, %r0, 200;\n@%p bra second;\nret;\n}")
+    .unwrap_or_else(|error| panic!("{error}"));
+    validate(&kernel);
+}
+
+#[test]
+fn an_undefined_function_is_named() {
+    let error = one(
+        ".extern .func there(.param .b32 x);\n.entry k() {\n{\n.param .b32 x;\nst.param.b32 [x], 1;\ncall there, (x);\n}\nret;\n}",
+    );
+    assert_eq!(error, Err("8:1: the function there is declared but not defined in this module".into()));
+}
+
+#[test]
+fn places_are_those_of_instructions_that_can_trap() {
+    let kernel = one(".entry k() {\n.reg .u32 %r;\nld.global.u32 %r, [0];\n\nst.global.u32 [4], %r;\nret;\n}")
+        .unwrap_or_else(|error| panic!("{error}"));
+    let lines: Vec<u32> = kernel.places.iter().map(|(_, position)| position.line).collect();
+    assert_eq!(lines, [6, 8]);
+    assert!(kernel.places.iter().all(|(offset, _)| (*offset as usize) < kernel.wasm.len()));
+    // The instruction at the place is the access itself: a load into a vector lane's worth of an integer, a store from it.
+    let opcodes: Vec<u8> = kernel.places.iter().map(|(offset, _)| kernel.wasm[*offset as usize]).collect();
+    assert_eq!(opcodes, [0x28, 0x36]);
+}
+
+#[test]
+fn what_only_counts_in_global_memory_needs_no_order() {
+    let with = |instruction: &str| {
+        let text =
+            format!(".entry k() {{\n.reg .u32 %r;\n.reg .f32 %f;\n{instruction}\nst.global.u32 [64], %r;\nret;\n}}");
+        one(&text).unwrap_or_else(|error| panic!("{error}")).sequential
+    };
+    assert!(!with("red.global.add.u32 [0], 1;"));
+    assert!(!with("red.global.max.s32 [0], 1;"));
+    assert!(!with("atom.shared.cas.b32 %r, [0], 1, 2;"));
+    assert!(with("atom.global.add.u32 %r, [0], 1;"));
+    assert!(with("red.global.add.f32 [0], %f;"));
+    assert!(with("atom.global.exch.b32 %r, [0], 1;"));
+}
