@@ -356,6 +356,6 @@ mod tests {
     fn what_is_written_is_never_read_beside() {
         let mut memory = Memory::reserve(1 << 36, PAGE).unwrap();
         memory.open(PAGE..2 * PAGE).unwrap();
-        memory.bytes_beside(PAGE..PAGE + 8, [PAGE + 7..PAGE + 9]);
+        memory.bytes_beside(PAGE..PAGE + 8, [0..0, PAGE + 7..PAGE + 9]);
     }
 }

@@ -96,7 +96,7 @@ fn batches_and_factors_may_lie_side_by_side() {
     assert!(
         refusal(|gemm| {
             parts(gemm);
-            gemm.a.offset = 12
+            gemm.a.offset = 12;
         })
         .contains("overlaps a")
     );
