@@ -92,9 +92,9 @@ mod tests {
         ];
         let lines: Vec<_> = for_people(&checks).lines().map(|line| line.trim_end().to_owned()).collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
-                  what     found
-         ok        cores    2
-         MISSING   volume   /mnt: it is no folder
+                  what    found
+         ok       cores   2
+         MISSING  volume  /mnt: it is no folder
 
         hint: volume: mount it
         "#);

@@ -73,9 +73,9 @@ pub enum SectionKind {
     State,
     /// The guest's linear memory.
     Memory,
-    /// A persistent buffer of the device.
+    /// A persistent buffer of the device, called after what it holds and its name: `float32:weights`.
     Buffer,
-    /// A mutable variable of a device module.
+    /// A mutable variable of a device module, called after the digest of the module's text and its name.
     Variable,
 }
 

@@ -273,6 +273,9 @@ impl Holdings {
         let Some((element, name)) = sections::buffer_of(section) else {
             return Err(Failure::argument(format!("the checkpoint has a buffer of no known kind, `{section}`")));
         };
+        if self.buffers.contains_key(name) {
+            return Err(Failure::argument(format!("the checkpoint has two buffers that are called `{name}`")));
+        }
         let bytes = content.len() as u64;
         let id = self.allocate(bytes).map_err(|failure| failure.about(&format!("the buffer `{name}`")))?;
         self.context()?.write(id, 0, content)?;

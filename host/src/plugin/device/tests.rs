@@ -228,6 +228,8 @@ fn buffers_have_a_budget_together() {
     let mut small = bench.holdings();
     let error = small.thaw(&[buffer("byte:large", &[0; 1001])]).unwrap_err();
     assert!(matches!(&error, DeviceError::OutOfMemory(text) if text.contains("`large`")), "{error}");
+    let twice = bench.holdings().thaw(&[buffer("byte:w", b"1"), buffer("int16:w", b"12")]).unwrap_err();
+    assert!(twice.to_string().contains("two buffers that are called `w`"), "{twice}");
     assert!(small.thaw(&[buffer("large", &[0; 1])]).unwrap_err().to_string().contains("no known kind, `large`"));
 }
 
