@@ -88,15 +88,14 @@ fn cut(body: &Function, whole: &Graph, heads: &mut [bool]) -> bool {
     }
     let mut any = false;
     for block in &whole.order {
-        // Where one block after a join became a head, what follows it is judged in the next round.
-        let after_new =
-            any && whole.predecessors[*block as usize].iter().any(|from| owners[*from as usize] == Owner::Many);
-        if owners[*block as usize] == Owner::Many
-            && !heads[*block as usize]
-            && !after_new
-            && size_after(body, heads, *block) > COPIED
-        {
+        if heads[*block as usize] {
+            continue;
+        }
+        // Heads that were made just now count already: what follows them may have one owner again.
+        owners[*block as usize] = joined(body, whole, &owners, *block);
+        if owners[*block as usize] == Owner::Many && size_after(body, heads, *block) > COPIED {
             heads[*block as usize] = true;
+            owners[*block as usize] = Owner::One(*block);
             any = true;
         }
     }
