@@ -27,8 +27,6 @@ pub type Places = Vec<(u32, Position)>;
 const PAGE: u64 = 65_536;
 /// No engine takes a function that is larger.
 const MOST_FUNCTION_BYTES: usize = 7_000_000;
-/// The most regions times values: what each region's lowering looks at is all of the body.
-const MOST_REGION_VALUES: usize = 100_000_000;
 /// Index of the global `trap`.
 const TRAP: u32 = 0;
 /// Index of the global that says that a thread of the warp only lets others run.
@@ -104,10 +102,8 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let Built { mut program, asking, .. } = built;
     let mut body = std::mem::take(&mut program.body);
     yield_in_loops(&mut body, &asking);
-    let regions = Regions::of(&body);
-    if regions.regions.len() * (body.values.len() + body.blocks.len()) > MOST_REGION_VALUES {
-        return Err(fail("the kernel is too large for the number of places where its threads wait"));
-    }
+    let too_many = || fail("the kernel is too large for the number of places where its threads wait");
+    let regions = Regions::of(&body).ok_or_else(too_many)?;
     let uniform = uniform_values(&body, &program);
     let waits = !regions.regions.is_empty();
     let frames = region::Frames::new(&body, &regions, &uniform);
