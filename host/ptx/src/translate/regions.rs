@@ -9,6 +9,8 @@ use super::ir::{Block, Edge, Function, Suspension, Terminator};
 
 /// The most instructions that are copied into each region that reaches them.
 const COPIED: usize = 48;
+/// The most regions times what the body has: each region is lowered with all of the body in view.
+const MOST_WORK: usize = 100_000_000;
 
 /// A part of the body that runs without waiting.
 pub struct Region {
@@ -27,8 +29,8 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Of a body that may wait.
-    pub fn of(body: &Function) -> Self {
+    /// Of a body that may wait; none if there are too many for its size.
+    pub fn of(body: &Function) -> Option<Self> {
         let whole = Graph::of(body);
         let mut heads = vec![false; body.blocks.len()];
         let mut waits = false;
@@ -39,10 +41,13 @@ impl Regions {
             }
         }
         if !waits {
-            return Self { regions: Vec::new(), number: vec![None; body.blocks.len()] };
+            return Some(Self { regions: Vec::new(), number: vec![None; body.blocks.len()] });
         }
         heads[0] = true;
         while cut(body, &whole, &mut heads) {}
+        if heads.iter().filter(|head| **head).count() * (body.blocks.len() + body.values.len()) > MOST_WORK {
+            return None;
+        }
         let mut number = vec![None; body.blocks.len()];
         let mut regions = Vec::new();
         for block in whole.order.iter().filter(|block| heads[**block as usize]) {
@@ -50,7 +55,7 @@ impl Regions {
             let graph = Graph::new(body.blocks.len(), *block, |from| inside(body, &heads, *block, from));
             regions.push(Region { head: *block, graph });
         }
-        Self { regions, number }
+        Some(Self { regions, number })
     }
 }
 
@@ -88,15 +93,14 @@ fn cut(body: &Function, whole: &Graph, heads: &mut [bool]) -> bool {
     }
     let mut any = false;
     for block in &whole.order {
-        // Where one block after a join became a head, what follows it is judged in the next round.
-        let after_new =
-            any && whole.predecessors[*block as usize].iter().any(|from| owners[*from as usize] == Owner::Many);
-        if owners[*block as usize] == Owner::Many
-            && !heads[*block as usize]
-            && !after_new
-            && size_after(body, heads, *block) > COPIED
-        {
+        if heads[*block as usize] {
+            continue;
+        }
+        // Heads that were made just now count already: what follows them may have one owner again.
+        owners[*block as usize] = joined(body, whole, &owners, *block);
+        if owners[*block as usize] == Owner::Many && size_after(body, heads, *block) > COPIED {
             heads[*block as usize] = true;
+            owners[*block as usize] = Owner::One(*block);
             any = true;
         }
     }

@@ -64,7 +64,7 @@ fn an_undefined_function_is_named() {
     let error = one(
         ".extern .func there(.param .b32 x);\n.entry k() {\n{\n.param .b32 x;\nst.param.b32 [x], 1;\ncall there, (x);\n}\nret;\n}",
     );
-    assert_eq!(error, Err("8:1: the function there is declared but not defined in this module".into()));
+    assert_eq!(error, Err("9:1: the function there is declared but not defined in this module".into()));
 }
 
 #[test]

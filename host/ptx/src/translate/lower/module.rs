@@ -102,7 +102,8 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let Built { mut program, asking, .. } = built;
     let mut body = std::mem::take(&mut program.body);
     yield_in_loops(&mut body, &asking);
-    let regions = Regions::of(&body);
+    let too_many = || fail("the kernel is too large for the number of places where its threads wait");
+    let regions = Regions::of(&body).ok_or_else(too_many)?;
     let uniform = uniform_values(&body, &program);
     let waits = !regions.regions.is_empty();
     let frames = region::Frames::new(&body, &regions, &uniform);

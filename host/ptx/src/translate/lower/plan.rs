@@ -38,7 +38,7 @@ impl Plan {
             first: Vec::new(),
             last: HashMap::new(),
         };
-        plan.find_first(function, graph, uniform, kept);
+        plan.find_first(function, graph, uniform);
         plan.count(function, graph, uniform);
         for value in loaded.iter().chain(kept) {
             plan.global[value.0 as usize] = true;
@@ -50,18 +50,12 @@ impl Plan {
     }
 
     /// Uniform values that something else reads, and what these are computed from.
-    fn find_first(&mut self, function: &Function, graph: &Graph, uniform: &[bool], kept: &[Value]) {
+    fn find_first(&mut self, function: &Function, graph: &Graph, uniform: &[bool]) {
         let mut seen = vec![false; function.values.len()];
         let mut pending: Vec<(Value, bool)> = Vec::new();
         for block in &graph.order {
             let needs = reads(function, *block);
-            pending.extend(
-                needs
-                    .into_iter()
-                    .chain(kept.iter().copied())
-                    .filter(|value| uniform[value.0 as usize])
-                    .map(|value| (value, false)),
-            );
+            pending.extend(needs.into_iter().filter(|value| uniform[value.0 as usize]).map(|value| (value, false)));
             while let Some((value, done)) = pending.pop() {
                 if done {
                     self.first.push(value);
