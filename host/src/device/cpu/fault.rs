@@ -53,10 +53,11 @@ impl Fault<'_> {
 
     fn what(&self) -> String {
         match self.error.downcast_ref::<Trap>() {
-            Some(Trap::MemoryOutOfBounds) => match address(self.error) {
-                Some(address) => format!("it reached for {}", describe(address, self.given)),
-                None => "it reached for an address beyond all device memory".into(),
-            },
+            Some(Trap::MemoryOutOfBounds) => {
+                // Far beyond the reservation compiled code sees it by itself, and no address is told.
+                let place = address(self.error).map(|address| describe(address, self.given));
+                format!("it reached for {}", place.unwrap_or_else(|| NOWHERE.into()))
+            }
             Some(Trap::HeapMisaligned) => "an atomic operation's address is no multiple of its size".into(),
             Some(Trap::StackOverflow) => TOO_DEEP.into(),
             Some(Trap::UnreachableCodeReached) => self.why().into(),
@@ -79,6 +80,7 @@ impl Fault<'_> {
     }
 }
 
+const NOWHERE: &str = "an address in no buffer";
 const TOO_DEEP: &str = "its functions call each other too deep";
 
 /// Where a memory fault was. wasmtime's type for this is not public; its words are.
@@ -101,7 +103,7 @@ fn describe(address: u64, given: &[Given]) -> String {
             let side = if address < *start { "before the beginning" } else { "behind the end" };
             format!("byte {distance} {side} of argument {argument}, a buffer of {bytes} bytes")
         }
-        _ => "an address in no buffer".into(),
+        _ => NOWHERE.into(),
     }
 }
 
@@ -123,10 +125,10 @@ mod tests {
             ((1 << 30) + 5000, "byte 904 behind the end of argument 2, a buffer of 4096 bytes"),
             ((1 << 30) - 8, "byte 8 before the beginning of argument 2, a buffer of 4096 bytes"),
             (1 << 31, "byte 0 behind the end of argument 3, a buffer of 0 bytes"),
-            (1 << 35, "an address in no buffer"),
+            (1 << 35, NOWHERE),
         ] {
             assert_eq!(describe(address, &given), words);
         }
-        assert_eq!(describe(1 << 20, &[]), "an address in no buffer");
+        assert_eq!(describe(1 << 20, &[]), NOWHERE);
     }
 }
