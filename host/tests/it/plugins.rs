@@ -31,8 +31,8 @@ fn with_section(place: &Place, guest: &str, content: &[u8]) -> PathBuf {
 fn inspect_tells_which_state_a_plugin_writes_and_reads() {
     let place = Place::new();
     let (row, json) = inspected(&place, &component("digits"));
-    assert_eq!(row, "writes version 2, reads 1 and 2");
-    assert_eq!(json["state_versions"], serde_json::json!({"writes": 2, "reads": [1, 2]}));
+    assert_eq!(row, "writes version 3, reads 1, 2 and 3");
+    assert_eq!(json["state_versions"], serde_json::json!({"writes": 3, "reads": [1, 2, 3]}));
     assert_eq!(inspected(&place, &component("writes_version")).0, "writes version 1, reads 1");
     assert_eq!(inspected(&place, &component("swap_good_b")).0, "writes version 2, reads 1, 2 and 3");
 }
