@@ -1,6 +1,7 @@
 //! `steadfast rehearse`: plays the platform against a job.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 
 use clap::Args;
 
@@ -36,6 +37,16 @@ pub(super) struct RehearseCommand {
     /// Damage a checkpoint before each resume, never the only usable one
     #[arg(long, value_name = "WHAT", help_heading = "Rehearsal")]
     damage: Option<Damage>,
+
+    /// Run kernels on so many threads, in each attempt the next of these numbers: 1,4 for a machine that changes under the job
+    #[arg(
+        long,
+        value_name = "COUNTS",
+        value_delimiter = ',',
+        conflicts_with = "device_threads",
+        help_heading = "Rehearsal"
+    )]
+    threads_in_turn: Vec<NonZeroU32>,
 
     /// How often an attempt that fails by itself is tried again; preemptions don't count
     #[arg(long, value_name = "COUNT", default_value_t = 10, help_heading = "Rehearsal")]
@@ -94,6 +105,7 @@ impl RehearseCommand {
             faults: self.faults,
             damage: self.damage.is_some(),
             max_retries: self.max_retries,
+            device_threads: self.threads_in_turn,
             chaos_seed: self.chaos_seed,
             work: self.work.map(|place| place.0),
         })
@@ -186,6 +198,7 @@ mod tests {
         ]);
         assert_eq!(spec.run_args, ["a.wasm", "--config={\"b\": 1}", "--keep=1"]);
         assert_eq!((spec.preempt, spec.kill, spec.damage, spec.chaos_seed), (Preempt::Times(7), true, true, 9));
+        assert_eq!(resolved(&["a.wasm", "--threads-in-turn", "1,3"]).device_threads.len(), 2);
         assert!(spec.job.output.is_some(), "the rehearsal has to know that there is one");
     }
 

@@ -74,7 +74,9 @@ impl LoadedModule {
     fn of(module: &Module) -> Self {
         let entries = module.functions.iter().filter(|function| function.entry);
         let variables = module.variables.iter().enumerate();
-        let mutable = variables.filter(|(_, variable)| variable.space == Space::Global && !variable.external);
+        // NVRTC leaves dozens of variables of its headers behind that no kernel names.
+        let mutable =
+            variables.filter(|(_, variable)| variable.space == Space::Global && !variable.external && variable.named);
         Self {
             entries: Some(entries.map(|entry| (entry.name.clone(), EntryFacts::of(module, entry))).collect()),
             variables: mutable.map(|(index, variable)| MutableVariable::of(index, variable)).collect(),

@@ -205,7 +205,7 @@ impl<'a> Stage<'a> {
         }
         Ok(Attempt {
             program: &theatre.program,
-            arguments: self.arguments(),
+            arguments: self.arguments(number),
             variables,
             socket: theatre.sockets.join(format!("{}-{number}", self.plan.number)),
             stdout: log_path(folder, number).with_extension("stdout"),
@@ -216,7 +216,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn arguments(&self) -> Vec<OsString> {
+    fn arguments(&self, number: usize) -> Vec<OsString> {
         let (spec, folder) = (self.theatre.spec, &self.ran.folder);
         let mut arguments = vec![OsString::from("run")];
         arguments.extend(spec.run_args.iter().cloned());
@@ -229,6 +229,9 @@ impl<'a> Stage<'a> {
         if !given("--log") {
             // An attempt sees an engine, and would log for its collector; here people read it.
             arguments.extend(["--log".into(), "human".into()]);
+        }
+        if let Some(threads) = spec.device_threads.iter().cycle().nth(number) {
+            arguments.extend(["--device-threads".into(), threads.to_string().into()]);
         }
         let disturbed = self.plan.kill || self.plan.damage || self.plan.faults.is_some();
         if disturbed && !given("--max-stalled") {

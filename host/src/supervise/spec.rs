@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub struct RehearsalSpec {
     pub damage: bool,
     /// How often an attempt that fails by itself is tried again. Preemptions by the schedule don't count.
     pub max_retries: u32,
+    /// How many threads run kernels: in each attempt the next of these, again and again. Empty: what the job says.
+    pub device_threads: Vec<NonZeroU32>,
     /// Where all chance comes from: the same seed gives the same schedule.
     pub chaos_seed: u64,
     /// Where the volumes of the rehearsal are made; the system's temporary folder where none is given.

@@ -79,6 +79,10 @@ pub(super) fn repeat_command(spec: &RehearsalSpec, preempt: &Preempt, kill: bool
     let mut words = vec!["steadfast".to_owned(), "rehearse".to_owned()];
     words.extend(spec.run_args.iter().map(|argument| quoted(argument)));
     words.extend(disturbance(preempt, kill, faults, spec.damage));
+    if !spec.device_threads.is_empty() {
+        let threads: Vec<_> = spec.device_threads.iter().map(ToString::to_string).collect();
+        words.extend(["--threads-in-turn".to_owned(), threads.join(",")]);
+    }
     if spec.damage || matches!(preempt, Preempt::Times(_)) {
         words.extend(["--chaos-seed".to_owned(), spec.chaos_seed.to_string()]);
     }

@@ -71,6 +71,15 @@ fn preempted_after_every_step_nothing_differs() {
     finds_nothing("stochastic", "--every 3steps --keep 2 --preempt every-step --kill");
 }
 
+/// Each attempt runs kernels on another number of threads than the one before.
+#[test]
+fn trained_on_the_device_and_preempted_after_every_step_nothing_differs() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/digits/data");
+    let turns = "--every 7steps --preempt every-step --threads-in-turn 1,3,2";
+    finds_nothing("digits", &format!(r#"--input {data} --config {{"epochs":1}} {turns}"#));
+    finds_nothing("heat", &format!(r#"--config {{"cells":[20,18,16],"steps":12,"picture_every":5}} {turns} --kill"#));
+}
+
 #[test]
 fn preempted_at_random_instants_nothing_differs() {
     finds_nothing("stochastic", "--every 2steps --preempt times:14 --chaos-seed 7");

@@ -50,6 +50,8 @@ pub struct Variable {
     pub relocations: Vec<Relocation>,
     /// Whether it is declared with `.extern`.
     pub external: bool,
+    /// Of a module's variable: whether code or an initialiser names it. No kernel can mean to change one that nothing names.
+    pub named: bool,
     /// Of its name.
     pub position: Position,
 }

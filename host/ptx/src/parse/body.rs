@@ -1,6 +1,6 @@
 //! A function while its body is read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::error::{Result, error, quote};
 use super::labels::Labels;
@@ -60,6 +60,8 @@ pub(super) struct Body<'a> {
     pub(super) indirect: Vec<(usize, Signature)>,
     /// How many list entries the instructions may still repeat: without a limit, a text of n bytes could ask for n² of them.
     pub(super) list_budget: usize,
+    /// The variables of the module that it names.
+    pub(super) named: HashSet<u32>,
     /// Registers of ranges that are in use.
     ranged: HashMap<(u32, u32), RegisterId>,
 }
@@ -75,6 +77,7 @@ impl<'a> Body<'a> {
             prototypes: Vec::new(),
             indirect: Vec::new(),
             list_budget,
+            named: HashSet::new(),
             ranged: HashMap::new(),
         }
     }
@@ -112,7 +115,13 @@ impl<'a> Body<'a> {
             }
             Ok(named) => Ok(Some(named)),
             Err(Unresolved::Ambiguous) => twice(name, position),
-            Err(Unresolved::Unknown) => Ok(outer.globals.get(name).copied().map(Named::Symbol)),
+            Err(Unresolved::Unknown) => {
+                let symbol = outer.globals.get(name).copied();
+                if let Some(Symbol::Module(variable)) = symbol {
+                    self.named.insert(variable);
+                }
+                Ok(symbol.map(Named::Symbol))
+            }
         }
     }
 

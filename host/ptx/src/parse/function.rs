@@ -349,6 +349,7 @@ fn variables<'a>(cursor: &mut Cursor<'a>, body: &mut Body<'a>, space: Space) -> 
             initial: Vec::new(),
             relocations: Vec::new(),
             external: false,
+            named: true,
             position: declared.position,
         };
         body.function.variables.push(variable);

@@ -159,6 +159,7 @@ impl<'a> Parser<'a> {
                 initial: initial.bytes,
                 relocations: initial.relocations,
                 external,
+                named: false,
                 position: declared.position,
             };
             self.add_variable(declared.name, variable)?;
@@ -203,7 +204,7 @@ impl<'a> Parser<'a> {
             return twice(name, variable.position);
         }
         if before.external {
-            *before = variable;
+            *before = Variable { named: before.named, ..variable };
         }
         Ok(())
     }
@@ -222,6 +223,9 @@ impl<'a> Parser<'a> {
         let outer = Outer { module: &self.module, globals: &self.globals };
         function::statements(&mut self.cursor, outer, &mut body)?;
         self.list_budget = body.list_budget;
+        for variable in body.named {
+            self.module.variables[variable as usize].named = true;
+        }
         let calls = body.indirect.into_iter().map(|(statement, prototype)| (id, statement, prototype));
         self.indirect.extend(calls);
         self.module.functions[id] = body.function;
@@ -252,8 +256,12 @@ impl<'a> Parser<'a> {
         Ok(index)
     }
 
-    /// What can be checked only when all has been read.
+    /// What can be said and checked only when all has been read.
     fn finish(mut self) -> Result<Module> {
+        let initial = self.module.variables.iter().flat_map(|variable| &variable.relocations);
+        for target in initial.map(|relocation| relocation.variable as usize).collect::<Vec<_>>() {
+            self.module.variables[target].named = true;
+        }
         let missing = |variable: &&Variable| variable.external && variable.space != Space::Shared;
         if let Some(variable) = self.module.variables.iter().find(missing) {
             let name = quote(&variable.name);

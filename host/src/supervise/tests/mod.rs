@@ -89,6 +89,7 @@ fn spec(folder: &TempDir, bugs: &[&str]) -> RehearsalSpec {
         faults: None,
         damage: false,
         max_retries: 3,
+        device_threads: Vec::new(),
         chaos_seed: 1,
         work: Some(folder.path().to_owned()),
     }

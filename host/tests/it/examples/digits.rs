@@ -133,7 +133,7 @@ fn states_of_other_versions_and_of_another_form_are_refused() {
     for (version, said) in [(4, "is of version 4; this plugin reads versions 1, 2, 3"), (3, "is not one of")] {
         match restored(version, golden(1, "state"), CONFIGS[0]).err() {
             Some(CallError::Guest(GuestError::IncompatibleState(message))) => {
-                assert!(message.contains(said), "{message}")
+                assert!(message.contains(said), "{message}");
             }
             other => panic!("expected a refusal, got {other:?}"),
         }

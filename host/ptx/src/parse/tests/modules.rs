@@ -271,3 +271,13 @@ fn large_texts() {
     assert!(parse(&format!("{HEADER}{}", "(".repeat(1_000_000))).is_err());
     assert!(parse(&format!("{HEADER}.entry f() {{ mov.b32 {}", "(".repeat(1_000_000))).is_err());
 }
+
+#[test]
+fn variables_know_whether_anything_names_them() {
+    let read = module(
+        ".global .u32 used; .global .u32 idle; .global .u32 pointed; .global .u64 table = pointed;
+         .entry f() { .reg .b32 %r; ld.global.u32 %r, [used]; { .shared .b32 idle; ld.shared.u32 %r, [idle]; } }",
+    );
+    let named = read.variables.iter().filter(|variable| variable.named).map(|variable| variable.name.as_str());
+    assert_eq!(named.collect::<Vec<_>>(), ["used", "pointed"]);
+}
