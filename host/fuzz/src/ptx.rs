@@ -1,11 +1,15 @@
-//! Target `ptx`: the text of a module, as a plugin hands it to the host.
+//! Target `ptx`: the text of a module, as a plugin hands it to the host, and on into WebAssembly.
 //!
-//! What must hold: no panic; an error says something and points into the text; and a module agrees with itself in all that its readers
-//! rely on without asking, since they index by it.
+//! What must hold: no panic; an error says something and points into the text; a module agrees with itself in all that its readers
+//! rely on without asking, since they index by it; and what is made of an entry is valid WebAssembly.
 
+use steadfast_ptx::kernel::{Kernel, Options};
 use steadfast_ptx::layout::Layout;
+use steadfast_ptx::module::FunctionId;
 use steadfast_ptx::module::{Callee, Function, LabelId, Module, Op, Parameter, Space, Statement, Variable};
 use steadfast_ptx::parse::{ParseError, parse};
+use steadfast_ptx::translate::translate;
+use wasmparser::{Validator, WasmFeatures};
 
 /// Variables of more bytes than this are not laid out in memory.
 const MOST_IMAGE_BYTES: u64 = 1 << 20;
@@ -14,7 +18,10 @@ const MOST_IMAGE_BYTES: u64 = 1 << 20;
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match parse(text) {
-        Ok(module) => check(&module),
+        Ok(module) => {
+            check(&module);
+            check_translation(&module, bytes.len());
+        }
         Err(error) => points_into(text, &error),
     }
 }
@@ -36,6 +43,31 @@ fn check(module: &Module) {
             assert_eq!(layout.image(module, space, 1 << 32, 1 << 33).len() as u64, bytes);
         }
     }
+}
+
+/// All entries, with and without canonical NaNs in turn.
+fn check_translation(module: &Module, chance: usize) {
+    for (id, function) in (0..).map(FunctionId).zip(&module.functions).filter(|(_, function)| function.entry) {
+        let options = Options { memory_bytes: 1 << 36, canonical_nans: (chance + id.0 as usize).is_multiple_of(2) };
+        match translate(module, id, &options) {
+            Ok(kernel) => check_kernel(&kernel, function),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+fn check_kernel(kernel: &Kernel, function: &Function) {
+    // What the device's engine has.
+    let features = WasmFeatures::default()
+        | WasmFeatures::MEMORY64
+        | WasmFeatures::MULTI_MEMORY
+        | WasmFeatures::RELAXED_SIMD
+        | WasmFeatures::THREADS;
+    if let Err(error) = Validator::new_with_features(features - WasmFeatures::BULK_MEMORY).validate_all(&kernel.wasm) {
+        panic!("entry `{}` becomes invalid WebAssembly: {error}", function.name);
+    }
+    assert_eq!(kernel.parameters, function.parameters);
+    assert!(kernel.places.is_sorted_by_key(|(offset, _)| *offset));
 }
 
 fn check_variable(module: &Module, variable: &Variable) {

@@ -12,7 +12,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use steadfast::device::cpu::{CpuDevice, Settings};
 use steadfast::device::{Argument, BufferId, Context, Element, Gemm, Launch, Matrix};
+use steadfast::plugin::Runtime;
 
+use crate::digits::{job, settings};
 use crate::measure::{Row, in_turn, median, seconds};
 use crate::places;
 use native::Native;
@@ -25,6 +27,8 @@ const COLUMNS: u32 = 1024;
 const EDGE: u32 = 128;
 /// Rows and columns of the matrix product.
 const MATRIX: u32 = 1024;
+
+const EMPTY: &str = ".version 8.2\n.target sm_75\n.address_size 64\n.visible .entry nothing() { ret; }";
 
 /// A kernel as it is measured.
 struct Measured {
@@ -134,6 +138,7 @@ pub fn figures() -> Result<Vec<Row>> {
         rows.push(against_c(&kernel, &program)?);
     }
     rows.push(two_cores()?);
+    rows.push(launches(folder.path())?);
     rows.push(product()?);
     rows.extend(compilation(folder.path())?);
     Ok(rows)
@@ -199,6 +204,31 @@ fn two_cores() -> Result<Row> {
     let mut both = (launcher(&kernel, 2)?, launcher(&kernel, 1)?);
     let rounds = in_turn(&mut both, ROUNDS, |(two, _)| two(1), |(_, one)| one(1))?;
     Ok(rounds.row("kernel `gelu` on two cores : on one", 1.0, kernel.target))
+}
+
+/// An empty kernel, launched by a guest and by the host itself.
+fn launches(folder: &Path) -> Result<Row> {
+    const LAUNCHES: u32 = 20_000;
+    let plugin = Runtime::new(None)?.load(&places::component("launches")?, &|_| {})?;
+    let mut guest = plugin.instantiate(settings(folder.to_owned()))?;
+    guest.start(&job(), &format!(r#"{{"launches": {LAUNCHES}}}"#))?;
+    let (mut context, _) = device(1, None)?;
+    let module = context.load(EMPTY)?;
+    let rounds = in_turn(
+        &mut (&mut guest, &mut context),
+        ROUNDS,
+        |(guest, _)| seconds(|| Ok(guest.step().map(drop)?)),
+        |(_, context)| {
+            seconds(|| {
+                let launch = Launch { entry: "nothing", grid: [1; 3], block: [1; 3], shared_bytes: 0, arguments: &[] };
+                for _ in 0..LAUNCHES {
+                    context.launch(module, &launch)?;
+                }
+                Ok(context.finish_step()?)
+            })
+        },
+    )?;
+    Ok(rounds.row("an empty launch by a guest : by the host", f64::from(LAUNCHES), None))
 }
 
 /// Calling the crate on memory of one's own is what nobody could undercut.

@@ -9,6 +9,7 @@
 //! | `forgets_generator` `applies_twice` `forgets_cursor` `buffers_output` `snapshot_changes` | wrong after a resume: the rehearsal must say so |
 //! | `unrepeatable` | differs between two undisturbed runs, which is another thing |
 //! | `stochastic` `outputs` `every_byte` `strange_sections` `keeps_nothing` `reports` | right, and hard on the host: must come out equal |
+//! | `launches` | right, and launches a kernel that does nothing, again and again |
 //! | `keeps_buffers` | right, and its state is on the device |
 //! | `bad_kernel` | a kernel that does what it must not, or never ends |
 //! | `big_state` `sleeps` `floods` `idles` | right, and large, slow, loud or empty |
