@@ -10,6 +10,12 @@ use super::unit::Unit;
 use crate::translate::graph::Graph;
 use crate::translate::ir::{Edge, Suspension, Terminator, Value};
 
+/// How often the block of a short loop stands in a turn, at most: the engine looks at each turn whether the kernel is to stop, and keeps no floating-point
+/// number in a register across that.
+const MOST_COPIES: usize = 4;
+/// Operations in all copies, at most: each has to be compiled.
+const MOST_OPERATIONS: usize = 64;
+
 /// What happens where control leaves a unit. `depth` labels are open within the unit: `br depth` jumps to the one round it.
 pub trait Exits {
     /// Whether an edge to this block leaves the unit.
@@ -30,6 +36,16 @@ enum Task<'f> {
     End,
     Trap,
     Release(u32),
+}
+
+/// A loop of one block.
+struct ShortLoop<'f> {
+    condition: Value,
+    /// The condition ends it.
+    inverted: bool,
+    again: &'f Edge,
+    out: &'f Edge,
+    copies: usize,
 }
 
 struct Writer<'w, 'f> {
@@ -124,6 +140,10 @@ impl<'f> Writer<'_, 'f> {
     }
 
     fn tree(&mut self, block: u32) {
+        if let Some(short) = self.short_loop(block) {
+            self.repeated(block, &short);
+            return;
+        }
         let heads_loop = self.graph.predecessors[block as usize].iter().any(|from| self.graph.goes_back(*from, block));
         if heads_loop {
             self.unit.sink().loop_(BlockType::Empty);
@@ -137,6 +157,43 @@ impl<'f> Writer<'_, 'f> {
             self.tasks.push(Task::End);
         }
         self.body(block);
+    }
+
+    /// A loop of this block alone that is worth repeating. It dominates nothing but what follows its only way out.
+    fn short_loop(&self, block: u32) -> Option<ShortLoop<'f>> {
+        let function = self.unit.function;
+        let data = &function.blocks[block as usize];
+        let Terminator::Branch(condition, yes, no) = &data.terminator else { return None };
+        let (again, out) = if yes.block == block { (yes, no) } else { (no, yes) };
+        let alone = |from: &u32| *from == block || !self.graph.goes_back(*from, block);
+        let short = again.block == block
+            && out.block != block
+            && !self.exits.leaves(block)
+            && self.graph.predecessors[block as usize].iter().all(alone);
+        let copies = (MOST_OPERATIONS / data.insts.len().max(1)).min(MOST_COPIES);
+        (short && copies > 1).then_some(ShortLoop { condition: *condition, inverted: again == no, again, out, copies })
+    }
+
+    /// Writes the block several times in a turn.
+    fn repeated(&mut self, block: u32, short: &ShortLoop<'f>) {
+        self.open();
+        self.unit.sink().loop_(BlockType::Empty);
+        self.depth += 1;
+        for _ in 0..short.copies {
+            // What it leaves behind is in the same locals each time, as long as none is released.
+            self.unit.block(block, self.uniform);
+            self.unit.value(short.condition);
+            let mut sink = self.unit.sink();
+            if !short.inverted {
+                sink.i32_eqz();
+            }
+            sink.br_if(1);
+            self.arguments(short.again);
+        }
+        self.unit.sink().br(0).end().end();
+        self.depth -= 2;
+        self.tasks.push(Task::Release(block));
+        self.tasks.push(Task::Edge(block, short.out));
     }
 
     fn body(&mut self, block: u32) {
