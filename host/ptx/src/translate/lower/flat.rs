@@ -1,21 +1,18 @@
 //! `run` for kernels whose threads never wait: the loop over blocks, what is the same for all threads of a block, the loop over threads, the body.
 //!
-//! The engine looks at each turn of a loop whether the kernel is to stop, and keeps no floating-point number in a register across that. For a short body that
-//! costs more than its work, so such a body stands several times in a turn of the loop along x.
+//! A short body stands several times in a turn of the loop along x (see [`copies`]).
 
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::module::{Functions, Parts, block_index, prologue};
 use super::plan::Plan;
-use super::structure::{self, Exits};
+use super::structure::{self, Exits, copies};
 use super::unit::{Area, Code, PRIVATE, Unit};
 use crate::kernel::Launch;
 use crate::translate::graph::Graph;
 use crate::translate::ir::{Edge, Function, Input, Inst, Suspension, Value};
 
-/// How often a body stands in a turn, at most: a power of 2.
-const MOST_COPIES: u32 = 8;
-/// Operations in all copies, at most: each has to be compiled.
+/// Operations in all copies, at most.
 const MOST_OPERATIONS: usize = 256;
 
 /// The thread's end is the end of the loop's body.
@@ -58,7 +55,7 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
         let at = MemArg { offset: u64::from(Launch::BLOCK) + 4 * axis as u64, align: 2, memory_index: PRIVATE };
         sink.i32_const(0).i32_load(at).local_set(size);
     }
-    let copies = copies(body, &graph);
+    let copies = copies(body, &graph, MOST_OPERATIONS);
     // Along x: behind the last whole turn.
     let whole = unit.code.local(ValType::I32);
     unit.sink().local_get(sizes[0]).i32_const(-(copies as i32)).i32_and().local_set(whole);
@@ -115,18 +112,4 @@ fn reads_linear(body: &Function) -> bool {
 
 fn increment(sink: &mut InstructionSink<'_>, local: u32) {
     sink.local_get(local).i32_const(1).i32_add().local_set(local);
-}
-
-/// How often the body stands in a turn: once if it has loops of its own.
-fn copies(body: &Function, graph: &Graph) -> u32 {
-    let operations: usize = graph.order.iter().map(|block| body.blocks[*block as usize].insts.len()).sum();
-    let loops = graph.order.iter().any(|block| {
-        let terminator = &body.blocks[*block as usize].terminator;
-        terminator.edges().any(|edge| graph.goes_back(*block, edge.block))
-    });
-    let mut copies = if loops { 1 } else { MOST_COPIES };
-    while copies > 1 && copies as usize * operations > MOST_OPERATIONS {
-        copies /= 2;
-    }
-    copies
 }

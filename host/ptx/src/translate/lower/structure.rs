@@ -8,12 +8,11 @@ use wasm_encoder::{BlockType, ValType};
 
 use super::unit::Unit;
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Edge, Suspension, Terminator, Value};
+use crate::translate::ir::{Edge, Function, Suspension, Terminator, Value};
 
-/// How often the block of a short loop stands in a turn, at most: the engine looks at each turn whether the kernel is to stop, and keeps no floating-point
-/// number in a register across that.
-const MOST_COPIES: usize = 4;
-/// Operations in all copies, at most: each has to be compiled.
+/// How often the same code stands in a turn of a loop, at most; a power of 2.
+const MOST_COPIES: usize = 8;
+/// Operations in all copies of a loop of one block, at most.
 const MOST_OPERATIONS: usize = 64;
 
 /// What happens where control leaves a unit. `depth` labels are open within the unit: `br depth` jumps to the one round it.
@@ -45,7 +44,7 @@ struct ShortLoop<'f> {
     inverted: bool,
     again: &'f Edge,
     out: &'f Edge,
-    copies: usize,
+    copies: u32,
 }
 
 struct Writer<'w, 'f> {
@@ -63,6 +62,24 @@ struct Writer<'w, 'f> {
     /// If the graph is irreducible: the local with the number of the next block, and the depth of the loop.
     dispatch: Option<(u32, u32)>,
     tasks: Vec<Task<'f>>,
+}
+
+/// How often the code of a graph should stand in a turn of a loop round it: once if it has loops itself.
+///
+/// The engine looks at each turn of a loop whether the kernel is to stop, and keeps no floating-point number in a register across that. In a short loop this
+/// would cost more than the work. But each copy has to be compiled, so together they have so many operations at most.
+pub fn copies(function: &Function, graph: &Graph, most_operations: usize) -> u32 {
+    let loops = |block: &u32| graph.predecessors[*block as usize].iter().any(|from| graph.goes_back(*from, *block));
+    if graph.order.iter().any(loops) {
+        return 1;
+    }
+    affordable(graph.order.iter().map(|block| function.blocks[*block as usize].insts.len()).sum(), most_operations)
+}
+
+/// The largest power of 2 up to the most copies with which so many operations don't become more than that.
+fn affordable(operations: usize, most_operations: usize) -> u32 {
+    let fitting = (most_operations / operations.max(1)).clamp(1, MOST_COPIES);
+    1 << fitting.ilog2()
 }
 
 /// Writes the blocks of a graph from its first one on.
@@ -170,7 +187,7 @@ impl<'f> Writer<'_, 'f> {
             && out.block != block
             && !self.exits.leaves(block)
             && self.graph.predecessors[block as usize].iter().all(alone);
-        let copies = (MOST_OPERATIONS / data.insts.len().max(1)).min(MOST_COPIES);
+        let copies = affordable(data.insts.len(), MOST_OPERATIONS);
         (short && copies > 1).then_some(ShortLoop { condition: *condition, inverted: again == no, again, out, copies })
     }
 
