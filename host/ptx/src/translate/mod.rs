@@ -55,7 +55,7 @@
 //!     ;; for each thread:
 //!     (local.set $v7 (i64.add (local.get $v0) (i64.shl (i64.extend_i32_s (i32.add (local.get $v3) (local.get $x))) (i64.const 2))))
 //!     (local.set $v8 (v128.load32_zero offset=8 (local.get $v7)))
-//!     (v128.store32_lane 0 (local.get $v7) (f32x4.relaxed_madd (local.get $v8) (local.get $v8) (local.get $v8))))
+//!     (f32.store (local.get $v7) (f32x4.extract_lane 0 (f32x4.relaxed_madd (local.get $v8) (local.get $v8) (local.get $v8)))))
 //! ```
 //!
 //! Had there been a `bar.sync` before the store, `v7` and `v9` would go to the thread's frame, the body would end there, and a second function would begin with

@@ -64,7 +64,7 @@ fn an_undefined_function_is_named() {
     let error = one(
         ".extern .func there(.param .b32 x);\n.entry k() {\n{\n.param .b32 x;\nst.param.b32 [x], 1;\ncall there, (x);\n}\nret;\n}",
     );
-    assert_eq!(error, Err("9:1: the function there is declared but not defined in this module".into()));
+    assert_eq!(error, Err("line 9, column 1: the function there is declared but not defined in this module".into()));
 }
 
 #[test]
@@ -72,11 +72,12 @@ fn places_are_those_of_instructions_that_can_trap() {
     let kernel = one(".entry k() {\n.reg .u32 %r;\nld.global.u32 %r, [0];\n\nst.global.u32 [4], %r;\nret;\n}")
         .unwrap_or_else(|error| panic!("{error}"));
     let lines: Vec<u32> = kernel.places.iter().map(|(_, position)| position.line).collect();
-    assert_eq!(lines, [6, 8]);
+    // The body stands several times in a turn of the loop over threads.
+    assert!(!lines.is_empty() && lines.chunks(2).all(|lines| lines == [6, 8]), "{lines:?}");
     assert!(kernel.places.iter().all(|(offset, _)| (*offset as usize) < kernel.wasm.len()));
     // The instruction at the place is the access itself: a load into a vector lane's worth of an integer, a store from it.
     let opcodes: Vec<u8> = kernel.places.iter().map(|(offset, _)| kernel.wasm[*offset as usize]).collect();
-    assert_eq!(opcodes, [0x28, 0x36]);
+    assert!(opcodes.chunks(2).all(|opcodes| opcodes == [0x28, 0x36]), "{opcodes:?}");
 }
 
 #[test]

@@ -1,14 +1,19 @@
 //! `run` for kernels whose threads never wait: the loop over blocks, what is the same for all threads of a block, the loop over threads, the body.
+//!
+//! A short body stands several times in a turn of the loop along x (see [`copies`]).
 
-use wasm_encoder::{BlockType, MemArg, ValType};
+use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::module::{Functions, Parts, block_index, prologue};
 use super::plan::Plan;
-use super::structure::{self, Exits};
+use super::structure::{self, Exits, copies};
 use super::unit::{Area, Code, PRIVATE, Unit};
 use crate::kernel::Launch;
 use crate::translate::graph::Graph;
 use crate::translate::ir::{Edge, Function, Input, Inst, Suspension, Value};
+
+/// Operations in all copies, at most.
+const MOST_OPERATIONS: usize = 256;
 
 /// The thread's end is the end of the loop's body.
 struct FlatExits;
@@ -50,6 +55,11 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
         let at = MemArg { offset: u64::from(Launch::BLOCK) + 4 * axis as u64, align: 2, memory_index: PRIVATE };
         sink.i32_const(0).i32_load(at).local_set(size);
     }
+    let copies = copies(body, &graph, MOST_OPERATIONS);
+    // Along x: behind the last whole turn.
+    let whole = unit.code.local(ValType::I32);
+    unit.sink().local_get(sizes[0]).i32_const(-(copies as i32)).i32_and().local_set(whole);
+    let mut sink = unit.sink();
     // For each block:
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
     sink.local_get(first).local_get(last).i64_ge_u().br_if(1);
@@ -58,24 +68,48 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
     let mut sink = unit.sink();
     sink.i32_const(0).local_set(linear);
     // For each thread, x fastest:
-    for axis in axes.into_iter().rev() {
+    let [x, y, z] = axes;
+    for axis in [z, y] {
         sink.i32_const(0).local_set(axis).loop_(BlockType::Empty);
     }
-    sink.block(BlockType::Empty);
-    structure::write(&mut unit, &graph, parts.uniform, &FlatExits);
-    let mut sink = unit.sink();
-    sink.end();
-    if reads_linear(body) {
-        sink.local_get(linear).i32_const(1).i32_add().local_set(linear);
+    sink.i32_const(0).local_set(x);
+    if copies > 1 {
+        row(&mut unit, &graph, copies, whole);
     }
-    for (axis, size) in axes.into_iter().zip(sizes) {
-        sink.local_get(axis).i32_const(1).i32_add().local_tee(axis).local_get(size).i32_lt_u().br_if(0).end();
+    row(&mut unit, &graph, 1, sizes[0]);
+    let mut sink = unit.sink();
+    for (axis, size) in [(y, sizes[1]), (z, sizes[2])] {
+        increment(&mut sink, axis);
+        sink.local_get(axis).local_get(size).i32_lt_u().br_if(0).end();
     }
     sink.local_get(first).i64_const(1).i64_add().local_set(first).br(0).end().end();
     functions.add(&[ValType::I64, ValType::I64], &[], unit.code);
 }
 
+/// The threads of a row from the present x to `end`, so many in a turn.
+fn row(unit: &mut Unit<'_>, graph: &Graph, copies: u32, end: u32) {
+    let [x, ..] = unit.thread.axes.unwrap_or_default();
+    let (linear, counted) = (unit.thread.linear, reads_linear(unit.function));
+    let uniform = unit.parts.uniform;
+    unit.sink().local_get(x).local_get(end).i32_lt_u().if_(BlockType::Empty).loop_(BlockType::Empty);
+    for _ in 0..copies {
+        unit.sink().block(BlockType::Empty);
+        structure::write(unit, graph, uniform, &FlatExits);
+        let mut sink = unit.sink();
+        sink.end();
+        if counted {
+            increment(&mut sink, linear);
+        }
+        increment(&mut sink, x);
+    }
+    unit.sink().local_get(x).local_get(end).i32_lt_u().br_if(0).end().end();
+}
+
 /// Whether the thread's linear index is needed: counting it costs something in each turn.
 fn reads_linear(body: &Function) -> bool {
     body.values.iter().any(|definition| matches!(definition.inst, Inst::Input(Input::Linear)))
+}
+
+fn increment(sink: &mut InstructionSink<'_>, local: u32) {
+    sink.local_get(local).i32_const(1).i32_add().local_set(local);
 }

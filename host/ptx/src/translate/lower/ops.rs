@@ -119,7 +119,7 @@ impl Unit<'_> {
         let at = memarg(access);
         let mut sink = self.code.sink();
         match (kind, access.bytes, access.atomic) {
-            (Kind::F32, ..) => sink.v128_store32_lane(at, 0),
+            (Kind::F32, ..) => sink.f32x4_extract_lane(0).f32_store(at),
             (Kind::F64, ..) => sink.f64_store(at),
             (Kind::I64, 1, true) => sink.i64_atomic_store8(at),
             (Kind::I64, 2, true) => sink.i64_atomic_store16(at),

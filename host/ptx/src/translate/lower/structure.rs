@@ -8,7 +8,12 @@ use wasm_encoder::{BlockType, ValType};
 
 use super::unit::Unit;
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Edge, Suspension, Terminator, Value};
+use crate::translate::ir::{Edge, Function, Suspension, Terminator, Value};
+
+/// How often the same code stands in a turn of a loop, at most; a power of 2.
+const MOST_COPIES: usize = 8;
+/// Operations in all copies of a loop of one block, at most.
+const MOST_OPERATIONS: usize = 64;
 
 /// What happens where control leaves a unit. `depth` labels are open within the unit: `br depth` jumps to the one round it.
 pub trait Exits {
@@ -32,6 +37,16 @@ enum Task<'f> {
     Release(u32),
 }
 
+/// A loop of one block.
+struct ShortLoop<'f> {
+    condition: Value,
+    /// The condition ends it.
+    inverted: bool,
+    again: &'f Edge,
+    out: &'f Edge,
+    copies: u32,
+}
+
 struct Writer<'w, 'f> {
     unit: &'w mut Unit<'f>,
     graph: &'w Graph,
@@ -47,6 +62,24 @@ struct Writer<'w, 'f> {
     /// If the graph is irreducible: the local with the number of the next block, and the depth of the loop.
     dispatch: Option<(u32, u32)>,
     tasks: Vec<Task<'f>>,
+}
+
+/// How often the code of a graph should stand in a turn of a loop round it: once if it has loops itself.
+///
+/// The engine looks at each turn of a loop whether the kernel is to stop, and keeps no floating-point number in a register across that. In a short loop this
+/// would cost more than the work. But each copy has to be compiled, so together they have so many operations at most.
+pub fn copies(function: &Function, graph: &Graph, most_operations: usize) -> u32 {
+    let loops = |block: &u32| graph.predecessors[*block as usize].iter().any(|from| graph.goes_back(*from, *block));
+    if graph.order.iter().any(loops) {
+        return 1;
+    }
+    affordable(graph.order.iter().map(|block| function.blocks[*block as usize].insts.len()).sum(), most_operations)
+}
+
+/// The largest power of 2 up to the most copies with which so many operations don't become more than that.
+fn affordable(operations: usize, most_operations: usize) -> u32 {
+    let fitting = (most_operations / operations.max(1)).clamp(1, MOST_COPIES);
+    1 << fitting.ilog2()
 }
 
 /// Writes the blocks of a graph from its first one on.
@@ -124,6 +157,10 @@ impl<'f> Writer<'_, 'f> {
     }
 
     fn tree(&mut self, block: u32) {
+        if let Some(short) = self.short_loop(block) {
+            self.repeated(block, &short);
+            return;
+        }
         let heads_loop = self.graph.predecessors[block as usize].iter().any(|from| self.graph.goes_back(*from, block));
         if heads_loop {
             self.unit.sink().loop_(BlockType::Empty);
@@ -137,6 +174,43 @@ impl<'f> Writer<'_, 'f> {
             self.tasks.push(Task::End);
         }
         self.body(block);
+    }
+
+    /// A loop of this block alone that is worth repeating. It dominates nothing but what follows its only way out.
+    fn short_loop(&self, block: u32) -> Option<ShortLoop<'f>> {
+        let function = self.unit.function;
+        let data = &function.blocks[block as usize];
+        let Terminator::Branch(condition, yes, no) = &data.terminator else { return None };
+        let (again, out) = if yes.block == block { (yes, no) } else { (no, yes) };
+        let alone = |from: &u32| *from == block || !self.graph.goes_back(*from, block);
+        let short = again.block == block
+            && out.block != block
+            && !self.exits.leaves(block)
+            && self.graph.predecessors[block as usize].iter().all(alone);
+        let copies = affordable(data.insts.len(), MOST_OPERATIONS);
+        (short && copies > 1).then_some(ShortLoop { condition: *condition, inverted: again == no, again, out, copies })
+    }
+
+    /// Writes the block several times in a turn.
+    fn repeated(&mut self, block: u32, short: &ShortLoop<'f>) {
+        self.open();
+        self.unit.sink().loop_(BlockType::Empty);
+        self.depth += 1;
+        for _ in 0..short.copies {
+            // What it leaves behind is in the same locals each time, as long as none is released.
+            self.unit.block(block, self.uniform);
+            self.unit.value(short.condition);
+            let mut sink = self.unit.sink();
+            if !short.inverted {
+                sink.i32_eqz();
+            }
+            sink.br_if(1);
+            self.arguments(short.again);
+        }
+        self.unit.sink().br(0).end().end();
+        self.depth -= 2;
+        self.tasks.push(Task::Release(block));
+        self.tasks.push(Task::Edge(block, short.out));
     }
 
     fn body(&mut self, block: u32) {

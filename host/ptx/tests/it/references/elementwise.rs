@@ -396,7 +396,9 @@ fn loops_that_diverge() {
 #[test]
 fn heat_in_three_dimensions() {
     let mut inputs = Inputs::fresh();
-    for (entry, block) in [("heat", [8, 4, 2]), ("heat", [5, 3, 1]), ("heatz", [16, 2, 1]), ("heatz", [3, 7, 1])] {
+    for (entry, block) in
+        [("heat", [8, 4, 2]), ("heat", [5, 3, 1]), ("heat", [11, 3, 1]), ("heatz", [16, 2, 1]), ("heatz", [3, 7, 1])]
+    {
         let subject = Subject::new("heat", entry);
         let [nx, ny, nz] = [19usize, 10, 7];
         let (u, c) = (inputs.floats(nx * ny * nz, -1.0, 1.0), 0.1f32);
