@@ -54,7 +54,7 @@ fn a_missing_target_is_added_once_and_the_plugins_are_built() {
     let said = text(&first.stdout);
     assert!(said.contains("rustup target add wasm32-wasip2"), "{said}");
     assert!(said.contains("cargo build --release --target wasm32-wasip2"), "{said}");
-    assert!(said.contains("-p countdown -p digits -p test-guests"), "{said}");
+    assert!(said.contains("-p countdown -p digits -p heat -p test-guests"), "{said}");
 
     let second = text(&plugins(&bench).stdout);
     assert!(!second.contains("rustup"), "the target was there already: {second}");

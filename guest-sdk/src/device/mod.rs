@@ -69,7 +69,8 @@
 //! wrong is therefore said later, by the next call that waits or at the end of the step.
 //!
 //! Kernels are PTX. `nvcc -ptx -arch=compute_75 kernels.cu` (or NVRTC, without a GPU) makes it from CUDA C; beside the plugin's source, it
-//! is built in with `include_str!`. On the CPU device the same text runs, more slowly, with every access checked.
+//! is built in with `include_str!`. On the CPU device the same text runs, more slowly, and what reaches out of
+//! its buffer ends the step with the place in the PTX.
 //!
 //! Natively, in `cargo test`, there is no device, and everything here answers with an error that says so.
 

@@ -85,7 +85,7 @@ impl<'a> Launch<'a> {
         let (grid, block) = (dimensions("grid", grid)?, dimensions("block", block)?);
         let mut lowered = Vec::with_capacity(arguments.len());
         for (index, argument) in arguments.iter().enumerate() {
-            lowered.push(argument.lower().map_err(|error| within(error.within(&format!("argument {index}"))))?);
+            lowered.push(argument.lower().map_err(|error| within(error.within(&format!("argument {}", index + 1))))?);
         }
         // The host names the kernel and the argument.
         Ok(module.launch(entry, grid, block, shared_bytes, &lowered)?)

@@ -51,6 +51,7 @@ impl Offers {
             offered: current.digest().to_owned(),
             // Not as it is now: it may have changed since the plugin was read.
             judged: None,
+            unnamed: spec.name.is_none(),
             named_anew: false,
             outbox,
             ready: Arc::clone(&ready),
@@ -107,6 +108,8 @@ struct Looker {
     offered: String,
     /// The file as it was when it was last judged.
     judged: Option<Look>,
+    /// Whether nobody has given the job a name.
+    unnamed: bool,
     /// Whether the job's file names another source since the last look.
     named_anew: bool,
     outbox: Sender<Plugin>,
@@ -169,6 +172,13 @@ impl Looker {
             let names = not_taken.join(", ");
             tracing::warn!(
                 "The job's file has changed in more than its plugin; not taken until the next attempt: {names}"
+            );
+        }
+        if let (true, before, now) = (self.unnamed, self.source.name(), plugin.name())
+            && before != now
+        {
+            tracing::warn!(
+                "The job is named after its plugin: where no engine names it, the next attempt looks for a job `{now}`, unless the job's file says name = \"{before}\""
             );
         }
         if (&plugin, &plugin_digest) != (&self.source, &self.pinned) {

@@ -81,13 +81,14 @@ fn rehearsals_find_nothing_in_a_plugin_on_the_device() {
 
 #[test]
 fn buffers_meet_the_limits_of_the_device_and_of_the_state() {
-    let said = |arguments: &str| {
+    let said = |arguments: &str, code: i32| {
         let place = Place::new();
         let run = place.run(GUEST).config(r#"{"steps": 3, "kernels": false, "extra_kib": 100}"#).args(arguments);
-        run.exits(75).refusal(&place)
+        run.exits(code).refusal(&place)
     };
-    insta::assert_snapshot!(said("--device-memory 64KiB"), @"steadfast: the guest failed in `start` at step 0: retryable: the buffer `extra`: 100.0 KiB are wanted, and of the 64.0 KiB that --device-memory allows 4.3 KiB are in use");
-    insta::assert_snapshot!(said("--state-limit 64KiB"), @r#"
+    insta::assert_snapshot!(said("--device-memory 64KiB", 65), @"steadfast: the guest failed in `start` at step 0: invalid: the buffer `extra`: 100.0 KiB are wanted, more than the 64.0 KiB that --device-memory allows altogether");
+    insta::assert_snapshot!(said("--device-memory 102KiB", 75), @"steadfast: the guest failed in `start` at step 0: retryable: the buffer `extra`: 100.0 KiB are wanted, and of the 102.0 KiB that --device-memory allows 4.3 KiB are in use");
+    insta::assert_snapshot!(said("--state-limit 64KiB", 75), @r#"
     steadfast: the guest failed in `snapshot` at step 0: the snapshot is larger than 64.0 KiB, the most that is taken (512 bytes are added for each section)
     hint: keep less in the state, or raise --state-limit
     "#);

@@ -48,7 +48,7 @@ impl Arena {
 
     /// Memory of so many bytes, all 0. No bytes have an address too, at which nothing is.
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64> {
-        let whole = bytes.max(1).checked_next_multiple_of(self.page).unwrap_or(u64::MAX);
+        let whole = self.whole(bytes);
         let cost = if bytes == 0 { 0 } else { whole };
         let free = self.budget - self.used;
         if cost > free {
@@ -74,6 +74,11 @@ impl Arena {
         self.taken.insert(start, Taken { end: start + whole, cost });
         self.used += cost;
         Ok(start)
+    }
+
+    /// Bytes of the pages that so many bytes take.
+    pub(super) fn whole(&self, bytes: u64) -> u64 {
+        bytes.max(1).checked_next_multiple_of(self.page).unwrap_or(u64::MAX)
     }
 
     /// Gives memory back.

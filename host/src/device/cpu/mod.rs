@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `memory_unsafe` | the reservation of addresses that is the sandbox, and what maps it into kernels |
 //! | `arena` | where in it buffers lie |
+//! | `margin` | the end of a buffer to the byte |
 //! | `engine` | wasmtime's settings |
 //! | `kernel` | PTX to machine code, and the cache of it |
 //! | `run`, `crew` | blocks to instances, on all cores |
@@ -18,6 +19,7 @@ mod engine;
 mod fault;
 mod gemm;
 mod kernel;
+mod margin;
 mod memory_unsafe;
 mod product_unsafe;
 mod run;
@@ -38,6 +40,7 @@ use self::arena::Arena;
 use self::crew::Crew;
 use self::fault::Given;
 use self::kernel::{Compiled, Compiler, Entry};
+use self::margin::Placed;
 use self::memory_unsafe::Memory;
 use self::run::{Job, Scratch, Seats};
 use super::{
@@ -91,7 +94,9 @@ pub struct CpuDevice {
     facts: Facts,
     stopper: Stopper,
     arena: Arena,
-    buffers: HashMap<BufferId, Section>,
+    buffers: HashMap<BufferId, Placed>,
+    /// Whether a kernel has run since the margins were looked at.
+    launched: bool,
     modules: HashMap<ModuleId, LoadedModule>,
     compiler: Compiler,
     crew: Crew,
@@ -146,6 +151,7 @@ impl CpuDevice {
             stopper: stopper.clone(),
             arena,
             buffers: HashMap::new(),
+            launched: false,
             modules: HashMap::new(),
             compiler: Compiler::new(engine.clone(), stopper.clone(), options, settings.cache.as_deref()),
             seats: Seats::new(engine, device, stopper, crew.seats()),
@@ -160,7 +166,9 @@ impl CpuDevice {
 
     /// Where a live buffer is.
     fn section(&self, buffer: BufferId) -> Section {
-        self.buffers.get(&buffer).copied().unwrap_or_default()
+        self.buffers
+            .get(&buffer)
+            .map_or_else(Section::default, |placed| Section { start: placed.start, bytes: placed.bytes })
     }
 
     fn variable(&self, span: VariableSpan, bytes: usize) -> Range<u64> {
@@ -256,14 +264,14 @@ impl Device for CpuDevice {
     }
 
     fn allocate(&mut self, buffer: BufferId, bytes: u64) -> Result<()> {
-        let section = self.section_of(bytes)?;
-        self.buffers.insert(buffer, section);
+        let pages = self.arena.allocate(bytes)?;
+        self.buffers.insert(buffer, Placed::new(pages, self.arena.whole(bytes), bytes));
         Ok(())
     }
 
     fn free(&mut self, buffer: BufferId) {
-        if let Some(section) = self.buffers.remove(&buffer) {
-            self.arena.free(section.start);
+        if let Some(placed) = self.buffers.remove(&buffer) {
+            self.arena.free(placed.pages);
         }
     }
 
@@ -344,6 +352,7 @@ impl Device for CpuDevice {
         let compiled = self.compiler.compiled(module.entries.get_mut(launch.entry()).ok_or_else(unknown)?)?;
         let scratch = self.scratch_for(&compiled, launch)?;
         let (parameters, given) = self.parameters(launch);
+        self.launched = true;
         let dynamic_shared = launch.shared_bytes();
         let (grid, block) = (launch.grid(), launch.block());
         // Shared and local memory are each instance's own: filled in there.
@@ -366,6 +375,12 @@ impl Device for CpuDevice {
     }
 
     fn synchronize(&mut self) -> Result<()> {
-        Ok(())
+        if !std::mem::take(&mut self.launched) {
+            return Ok(());
+        }
+        let mut buffers: Vec<_> = self.buffers.iter().collect();
+        buffers.sort_unstable_by_key(|(buffer, _)| **buffer);
+        let trespass = buffers.iter().find_map(|(_, placed)| placed.trespass(&self.arena.memory));
+        trespass.map_or(Ok(()), |what| Err(DeviceError::Lost(what)))
     }
 }

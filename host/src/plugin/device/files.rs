@@ -70,7 +70,9 @@ impl Folders {
         match (below("/input"), below("/output"), access) {
             (Some(rest), _, Access::Load) => match &self.input {
                 Some(input) => Ok((input, rest)),
-                None => Err(Failure::File(format!("`{path}`: the job has no /input"))),
+                None => {
+                    Err(Failure::argument(format!("`{path}`: the job has no /input: give its folder with --input")))
+                }
             },
             (Some(_), _, Access::Store) => Err(Failure::argument(format!("`{path}`: /input is read-only"))),
             (None, Some(rest), _) => Ok((&self.output, rest)),
@@ -185,7 +187,10 @@ mod tests {
         assert_eq!(load("/output/deep"), "`/output/deep` is no ordinary file");
         assert_eq!(store("/output/none/new"), "cannot open `/output/none/new`: No such file or directory (os error 2)");
         let none = Folders { input: None, ..folders };
-        assert_eq!(said(none.file("/input/x", Access::Load)), "`/input/x`: the job has no /input");
+        assert_eq!(
+            said(none.file("/input/x", Access::Load)),
+            "`/input/x`: the job has no /input: give its folder with --input"
+        );
     }
 
     #[test]

@@ -125,8 +125,14 @@ impl Holdings {
         let variables = self.variable_bytes();
         let context = self.context()?;
         let used = context.used().saturating_add(variables);
+        let is_never_free = bytes > limit;
         if bytes > limit.saturating_sub(used) {
             let [bytes, limit, used] = [bytes, limit, used].map(size);
+            if is_never_free {
+                // Another attempt has no more.
+                let text = format!("{bytes} are wanted, more than the {limit} that --device-memory allows altogether");
+                return Err(DeviceError::InvalidArgument(text).into());
+            }
             let text = format!("{bytes} are wanted, and of the {limit} that --device-memory allows {used} are in use");
             return Err(DeviceError::OutOfMemory(text).into());
         }
