@@ -6,7 +6,7 @@
 use super::body::Body;
 use crate::module::{FloatMode, FloatOp, FloatTest, FloatUnary, Op, Operand, Rounding, Type};
 use crate::translate::error::Result;
-use crate::translate::helper::{Direction, Format, Helper};
+use crate::translate::helper::{self, Direction, Format, Helper};
 use crate::translate::ir::{Binary, Kind, Unary, Value};
 
 impl Body<'_, '_> {
@@ -200,20 +200,10 @@ impl Body<'_, '_> {
         let odd = match op {
             FloatOp::Mul => self.b.mul(x, y),
             FloatOp::Div => self.shop.call(&mut self.b, Helper::DivOdd, &[x, y]),
-            _ => return self.rounded_sum(x, y, rounding),
-        };
-        let value = self.f64_to_f32(odd, rounding);
-        self.b.canonical(value)
-    }
-
-    /// A sum of two numbers of 64 bits in 32, rounded once. An exact 0 of two numbers that are not 0 is -0 only downwards.
-    fn rounded_sum(&mut self, a: Value, b: Value, rounding: Rounding) -> Value {
-        let odd = if rounding == Rounding::Down {
-            let (a, b) = (self.b.unary(Unary::Neg, a), self.b.unary(Unary::Neg, b));
-            let negated = self.shop.call(&mut self.b, Helper::AddOdd, &[a, b]);
-            self.b.unary(Unary::Neg, negated)
-        } else {
-            self.shop.call(&mut self.b, Helper::AddOdd, &[a, b])
+            _ => {
+                let value = helper::sum_32(&mut self.b, direction, [x, y]);
+                return self.b.canonical(value);
+            }
         };
         let value = self.f64_to_f32(odd, rounding);
         self.b.canonical(value)
@@ -226,7 +216,8 @@ impl Body<'_, '_> {
             Type::F32 if direction != Direction::Nearest => {
                 let [a, b, c] = [a, b, c].map(|value| self.b.unary(Unary::Promote, value));
                 let product = self.b.mul(a, b);
-                self.rounded_sum(product, c, mode.rounding)
+                let value = helper::sum_32(&mut self.b, direction, [product, c]);
+                self.b.canonical(value)
             }
             Type::F64 if direction != Direction::Nearest => {
                 let value = self.shop.call(&mut self.b, Helper::Fma64(direction), &[a, b, c]);
@@ -312,7 +303,7 @@ impl Body<'_, '_> {
             FloatUnary::Sin => self.shop.call(&mut self.b, Helper::Sine { shifted: false }, &[a]),
             FloatUnary::Cos => self.shop.call(&mut self.b, Helper::Sine { shifted: true }, &[a]),
             FloatUnary::Lg2 => self.shop.call(&mut self.b, Helper::Log2, &[a]),
-            FloatUnary::Ex2 => self.shop.call(&mut self.b, Helper::Exp2, &[a]),
+            FloatUnary::Ex2 => helper::exp2(&mut self.b, a),
             FloatUnary::Tanh => self.shop.call(&mut self.b, Helper::Tanh, &[a]),
             FloatUnary::Neg | FloatUnary::Abs => a,
         };

@@ -1,8 +1,8 @@
-//! The functions that a GPU approximates, for `f32`. Computed in `f64`, where a short polynomial is more exact than the 22 or so bits that PTX promises, and
-//! rounded once; the same on every machine.
+//! The functions that a GPU approximates, for `f32`: more exact than the 22 or so bits that PTX promises, and the same on every machine. But for powers of 2,
+//! which kernels are full of, they are short polynomials in `f64`, rounded once.
 
 use crate::translate::build::ssa::Builder;
-use crate::translate::ir::{Kind, Unary, Value};
+use crate::translate::ir::{Binary, Kind, Unary, Value};
 
 /// A polynomial, its coefficients from the constant on. Neighbours are joined first, then pairs of them: a chain a third as long as from one to the next.
 fn polynomial(b: &mut Builder, x: Value, coefficients: &[f64]) -> Value {
@@ -27,37 +27,41 @@ fn polynomial(b: &mut Builder, x: Value, coefficients: &[f64]) -> Value {
     terms.first().copied().unwrap_or(x)
 }
 
-/// 2 to the power of the nearest integer, times a polynomial of the rest.
+/// Coefficients of 2ˣ between -½ and ½: a polynomial of `f32` that, with its roundings, is less than one unit in the last place away.
+const POWER: [f32; 7] =
+    [1.0, std::f32::consts::LN_2, 0.240_226_45, 0.055_503_592, 0.009_618_841, 0.001_339_113_7, 0.000_152_380_06];
+
+/// 2 to the power of an `f32`, as an `f64`: of the nearest integer, times a polynomial of the rest. Only the last product needs the range of an `f64`.
 fn power_of_two(b: &mut Builder, x: Value) -> Value {
-    // Beyond these an `f32` is infinite or 0, and the exponent below stays in range. A NaN becomes a number, which callers put right.
-    let (least, most) = (b.f64(-200.0), b.f64(200.0));
-    let below = b.lt(x, most);
-    let x = b.select(below, x, most);
-    let above = b.lt(least, x);
-    let x = b.select(above, x, least);
+    let single = |b: &mut Builder, number: f32| b.constant(Kind::F32, u64::from(number.to_bits()));
+    // Beyond these an `f32` is infinite or 0, and the exponent below stays in range. A NaN stays one.
+    let (least, most) = (single(b, -200.0), single(b, 200.0));
+    let x = b.binary(Binary::Max, x, least);
+    let x = b.binary(Binary::Min, x, most);
     // In this sum the last place is worth 1: its lower bits are the nearest integer.
-    let magic = b.f64(6_755_399_441_055_744.0);
+    let magic = single(b, 12_582_912.0);
     let shifted = b.add(x, magic);
     let whole = b.sub(shifted, magic);
     let rest = b.sub(x, whole);
-    let mut coefficients = [1.0; 8];
-    for power in 1..coefficients.len() {
-        coefficients[power] = coefficients[power - 1] * std::f64::consts::LN_2 / power as f64;
+    let [lower @ .., last] = POWER;
+    let mut fraction = single(b, last);
+    for coefficient in lower.into_iter().rev() {
+        let coefficient = single(b, coefficient);
+        fraction = b.fma(fraction, rest, coefficient);
     }
-    let fraction = polynomial(b, rest, &coefficients);
-    let place = b.i64(52);
-    let (exponent, bits) = (b.reinterpret(shifted, Kind::I64), b.reinterpret(fraction, Kind::I64));
+    let (place, one) = (b.i64(52), b.i64(1_f64.to_bits()));
+    let exponent = b.reinterpret(shifted, Kind::I32);
+    let exponent = b.unary(Unary::Widen { signed: false }, exponent);
     let exponent = b.shl(exponent, place);
-    let bits = b.add(bits, exponent);
-    b.reinterpret(bits, Kind::F64)
+    let power = b.add(exponent, one);
+    let power = b.reinterpret(power, Kind::F64);
+    let fraction = b.unary(Unary::Promote, fraction);
+    b.mul(fraction, power)
 }
 
-pub fn exp2(b: &mut Builder) -> Value {
-    let x = b.argument(0);
-    let wide = b.unary(Unary::Promote, x);
-    let power = power_of_two(b, wide);
-    let is_nan = b.ne(wide, wide);
-    let power = b.select(is_nan, wide, power);
+/// The power of 2 of an `f32`. So short that it stands where it is needed.
+pub fn exp2(b: &mut Builder, x: Value) -> Value {
+    let power = power_of_two(b, x);
     b.unary(Unary::Demote, power)
 }
 
@@ -204,8 +208,8 @@ pub fn sine(b: &mut Builder, shifted: bool) -> Value {
 pub fn tanh(b: &mut Builder) -> Value {
     let x = b.argument(0);
     let wide = b.unary(Unary::Promote, x);
-    let factor = b.f64(2.0 * std::f64::consts::LOG2_E);
-    let exponent = b.mul(wide, factor);
+    let factor = b.constant(Kind::F32, u64::from((2.0 * std::f32::consts::LOG2_E).to_bits()));
+    let exponent = b.mul(x, factor);
     let power = power_of_two(b, exponent);
     let (one, two, limit) = (b.f64(1.0), b.f64(2.0), b.f64(0.02));
     let below = b.add(power, one);
@@ -217,7 +221,5 @@ pub fn tanh(b: &mut Builder) -> Value {
     let size = b.unary(Unary::Abs, wide);
     let small = b.lt(size, limit);
     let value = b.select(small, near, far);
-    let is_nan = b.ne(wide, wide);
-    let value = b.select(is_nan, wide, value);
     b.unary(Unary::Demote, value)
 }

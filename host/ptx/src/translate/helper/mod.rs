@@ -4,6 +4,9 @@ mod functions;
 mod integers;
 mod rounding;
 
+pub use functions::exp2;
+pub use rounding::sum_32;
+
 use super::build::ssa::Builder;
 use super::ir::Kind;
 
@@ -84,8 +87,6 @@ pub enum Helper {
     },
     /// The logarithm to the base 2 of an `f32`.
     Log2,
-    /// The power of 2 of an `f32`.
-    Exp2,
     /// The hyperbolic tangent of an `f32`.
     Tanh,
 }
@@ -106,7 +107,7 @@ impl Helper {
             }
             Self::SqrtOdd | Self::Sqrt64(_) => (vec![Kind::F64], Kind::F64),
             Self::Fma64(_) => (vec![Kind::F64; 3], Kind::F64),
-            Self::Sine { .. } | Self::Log2 | Self::Exp2 | Self::Tanh => (vec![Kind::F32], Kind::F32),
+            Self::Sine { .. } | Self::Log2 | Self::Tanh => (vec![Kind::F32], Kind::F32),
         }
     }
 
@@ -134,7 +135,6 @@ impl Helper {
             Self::Fma64(direction) => rounding::fma(b, direction),
             Self::Sine { shifted } => functions::sine(b, shifted),
             Self::Log2 => functions::log2(b),
-            Self::Exp2 => functions::exp2(b),
             Self::Tanh => functions::tanh(b),
         };
         b.end(super::ir::Terminator::Return(Some(result)));

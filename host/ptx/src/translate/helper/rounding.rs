@@ -154,6 +154,35 @@ pub fn add_odd(b: &mut Builder) -> Value {
     odd(b, sum, error)
 }
 
+/// A sum of `f64`, rounded once to an `f32` upwards, downwards or towards 0. So short that it stands where it is needed.
+pub fn sum_32(b: &mut Builder, direction: Direction, mut operands: [Value; 2]) -> Value {
+    let (direction, flipped) = mirrored(b, direction, &mut operands);
+    let (sum, error) = two_sum(b, operands[0], operands[1]);
+    // Rounding twice to the nearest gives one of the two numbers between which the exact sum lies, or the sum itself.
+    let single = b.unary(Unary::Demote, sum);
+    let wide = b.unary(Unary::Promote, single);
+    let (zero, same) = (b.f64(0.0), b.eq(wide, sum));
+    let (below, more) = (b.lt(wide, sum), b.lt(zero, error));
+    let more = b.and(same, more);
+    let below = b.or(below, more);
+    let bits = b.reinterpret(single, Kind::I32);
+    let no_bits = b.i32(0);
+    let negative = b.lt_s(bits, no_bits);
+    // A zero has the sign of the sum: no step leads through it to the other side.
+    let stepped = if direction == Direction::Up {
+        let (up, down) = (b.add(bits, below), b.sub(bits, below));
+        b.select(negative, down, up)
+    } else {
+        let (above, less) = (b.lt(sum, wide), b.lt(error, zero));
+        let less = b.and(same, less);
+        let above = b.or(above, less);
+        let beyond = b.select(negative, below, above);
+        b.sub(bits, beyond)
+    };
+    let value = b.reinterpret(stepped, Kind::F32);
+    unmirrored(b, flipped, value)
+}
+
 /// The remainder of a quotient, with the sign that tells on which side the quotient is.
 fn division_error(b: &mut Builder, x: Value, y: Value, quotient: Value) -> Value {
     let negated = b.unary(Unary::Neg, quotient);

@@ -297,6 +297,18 @@ impl Unit<'_> {
                 return self.extreme_32(op == Binary::MaxNumber, a, b);
             }
             (Binary::MinNumber | Binary::MaxNumber, _) => return self.extreme_64(op == Binary::MaxNumber, a, b),
+            (Binary::Min | Binary::Max, Kind::F32) if self.known_number(b) => {
+                // The pseudo-minimum and -maximum give their first operand where it is NaN; a known number is no 0 whose sign would matter.
+                self.value(a);
+                self.value(b);
+                let mut sink = self.sink();
+                if op == Binary::Min {
+                    sink.f32x4_pmin()
+                } else {
+                    sink.f32x4_pmax()
+                };
+                return;
+            }
             (Binary::Copysign, Kind::F32) => {
                 self.value(b);
                 self.value(a);
