@@ -13,7 +13,7 @@ use crate::translate::ir::{Edge, Function, Suspension, Terminator, Value};
 /// How often the same code stands in a turn of a loop, at most; a power of 2.
 const MOST_COPIES: usize = 8;
 /// Operations in all copies of a loop of one block, at most.
-const MOST_OPERATIONS: usize = 64;
+const MOST_OPERATIONS: usize = 32;
 
 /// What happens where control leaves a unit. `depth` labels are open within the unit: `br depth` jumps to the one round it.
 pub trait Exits {
