@@ -53,6 +53,11 @@ impl MemoryBudget {
         self.used
     }
 
+    /// The most that the guest may ever have.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     fn grow(&mut self, by: u64) -> bool {
         let wanted = self.used.saturating_add(by);
         if wanted > self.limit {

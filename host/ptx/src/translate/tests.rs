@@ -90,6 +90,11 @@ fn what_only_counts_in_global_memory_needs_no_order() {
     assert!(!with("red.global.add.u32 [0], 1;"));
     assert!(!with("red.global.max.s32 [0], 1;"));
     assert!(!with("atom.shared.cas.b32 %r, [0], 1, 2;"));
+    assert!(!with("red.global.add.u32 [0], 1;\nred.global.add.s32 [4], 2;"));
+    assert!(!with("red.global.max.s32 [0], 1;\nred.shared.min.u32 [0], 1;"));
+    for mixed in ["min.s32", "max.u32", "xor.b32", "add.u32", "max.s64"] {
+        assert!(with(&format!("red.global.max.s32 [0], 1;\nred.global.{mixed} [0], 1;")), "{mixed}");
+    }
     assert!(with("atom.global.add.u32 %r, [0], 1;"));
     assert!(with("red.global.add.f32 [0], %f;"));
     assert!(with("atom.global.exch.b32 %r, [0], 1;"));

@@ -331,6 +331,11 @@ impl Device for CpuDevice {
         if let Some(module) = self.modules.remove(&module) {
             self.arena.free(module.globals.start);
             self.arena.free(module.constants.start);
+            for entry in module.entries.values() {
+                if let Entry::Compiled(compiled) = entry {
+                    self.seats.forget(compiled.id);
+                }
+            }
         }
     }
 

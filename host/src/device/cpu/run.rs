@@ -92,6 +92,13 @@ impl Seats {
         run.ending.outcome()
     }
 
+    /// Gives back the instances of a kernel that is not launched any more, and the memory that its threads had.
+    pub(super) fn forget(&self, kernel: u64) {
+        for seat in &self.seats {
+            seat.lock().unwrap_or_else(PoisonError::into_inner).remove(&kernel);
+        }
+    }
+
     fn instantiate(&self, compiled: &Compiled) -> wasmtime::Result<Seated> {
         let mut store = engine::store(&self.engine, &self.stopper);
         let missing = || wasmtime::Error::msg("an export is missing");

@@ -101,6 +101,11 @@ fn write(mut store: Store<'_>, params: (Resource<Buffer>, u64, WasmList<u8>)) ->
 fn read(mut store: Store<'_>, (buffer, offset, len): (Resource<Buffer>, u64, u64)) -> Answer<Vec<u8>> {
     let state = store.data_mut();
     let read = ranged(state, &buffer, "read", offset, len).and_then(|id| {
+        if len > state.memory.limit() {
+            let text =
+                format!("read: {len} bytes are more than a guest may have (--memory-limit): read a range at a time");
+            return Err(Failure::argument(text));
+        }
         let mut bytes = memory(len)?;
         state.holdings.context()?.read(id, offset, &mut bytes)?;
         Ok(bytes)

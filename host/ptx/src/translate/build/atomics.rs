@@ -3,6 +3,7 @@
 //! Threads of one block never run at the same moment, so an operation on shared memory needs no atomic instruction. On global memory, sums, minima, maxima and
 //! logic on integers give the same memory in whatever order blocks come to them: they become atomic instructions, and blocks may run side by side. All
 //! others depend on the order (a sum of floats by its rounding): a kernel with one of them, or one that uses what an operation found, runs its blocks in order.
+//! So does one with two kinds of them: a sum and a maximum that meet at one address give what their order says, and whether they meet nobody knows before.
 
 use super::body::Body;
 use super::memory::Target;
@@ -21,7 +22,9 @@ impl Body<'_, '_> {
         if dst.is_some() || matches!(op, AtomicOp::Cas | AtomicOp::Exch) {
             self.asks();
         }
-        if concurrent && commutes(*op, *ty) {
+        if concurrent && let Some(reduction) = Reduction::of(*op, *ty) {
+            let known = *self.shop.reduction.get_or_insert(reduction);
+            self.shop.sequential |= known != reduction;
             return self.concurrent(*op, *ty, *dst, target, first);
         }
         self.shop.sequential |= concurrent;
@@ -131,9 +134,23 @@ impl Body<'_, '_> {
     }
 }
 
-/// Whether memory is the same afterwards in whatever order the operations come.
-fn commutes(op: AtomicOp, ty: Type) -> bool {
-    let of_integers = !ty.is_float() && ty.bits() >= 32;
-    of_integers
-        && matches!(op, AtomicOp::Add | AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)
+/// An operation that leaves the same memory in whatever order it comes, among others of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reduction {
+    op: AtomicOp,
+    bits: u32,
+    /// Only extremes depend on it.
+    signed: bool,
+}
+
+impl Reduction {
+    fn of(op: AtomicOp, ty: Type) -> Option<Self> {
+        let of_integers = !ty.is_float() && ty.bits() >= 32;
+        let signed = match op {
+            AtomicOp::Min | AtomicOp::Max => ty.is_signed(),
+            AtomicOp::Add | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => false,
+            AtomicOp::Exch | AtomicOp::Cas | AtomicOp::Inc | AtomicOp::Dec => return None,
+        };
+        of_integers.then_some(Self { op, bits: ty.bits(), signed })
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::atomics::Reduction;
 use super::body::Body;
 use super::ssa::Builder;
 use crate::kernel::Options;
@@ -34,6 +35,8 @@ pub struct Workshop<'a> {
     pub survey: Survey,
     /// The blocks must run in order, whether or not the results of `ordered` are used.
     pub sequential: bool,
+    /// The one kind of operation on global memory that needs no order, once there is one.
+    pub(super) reduction: Option<Reduction>,
     /// Bytes of static shared memory so far.
     pub shared_bytes: u64,
     /// Bytes of local memory for a thread so far.
@@ -82,6 +85,7 @@ impl<'a> Workshop<'a> {
             options,
             survey,
             sequential: false,
+            reduction: None,
             shared_bytes: 0,
             local_bytes: 0,
             layout: Layout::of(module),

@@ -193,3 +193,15 @@ fn no_seat_keeps_more_instances_than_there_are_addresses_for() {
     }
     assert_eq!(bench.words()[..5], [200, 200, 200, 200, 0]);
 }
+
+#[test]
+fn a_kernel_that_is_forgotten_leaves_no_instance_behind() {
+    let mut bench = Bench::new(2, "(nop)");
+    bench.run(1000, [1; 3]).unwrap();
+    let kept =
+        |bench: &Bench| -> usize { bench.device.seats.seats.iter().map(|seat| seat.lock().unwrap().len()).sum() };
+    assert!(kept(&bench) > 0);
+    bench.device.seats.forget(bench.compiled.id);
+    assert_eq!(kept(&bench), 0);
+    bench.run(10, [1; 3]).unwrap();
+}
