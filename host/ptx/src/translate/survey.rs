@@ -8,6 +8,9 @@ use std::collections::{HashMap, HashSet};
 use super::error::{Result, TranslateError};
 use crate::module::{AtomicOp, Callee, Function, FunctionId, LabelId, Module, Op, Order, Position, Statement};
 
+/// Branches of one function, at most. Real kernels have hundreds; with many more, translating and compiling take minutes that nothing can interrupt.
+const MOST_BRANCHES: usize = 10_000;
+
 /// What is known of the functions that an entry reaches.
 pub struct Survey {
     facts: HashMap<FunctionId, Facts>,
@@ -20,6 +23,19 @@ struct Facts {
     recursive: bool,
 }
 
+fn refuse_mazes(function: &Function) -> Result<()> {
+    let branches = |statement: &&Statement| match statement {
+        Statement::Instruction(instruction) => matches!(instruction.op, Op::Branch { .. } | Op::BranchTable { .. }),
+        Statement::Label(_) => true,
+    };
+    let count = function.body.iter().filter(branches).count();
+    if count <= MOST_BRANCHES {
+        return Ok(());
+    }
+    let text = format!("`{}` has {count} branches and labels; at most {MOST_BRANCHES} are translated", function.name);
+    Err(TranslateError::new(function.position, text))
+}
+
 impl Survey {
     /// Walks the calls from `entry` on.
     pub fn of(module: &Module, entry: FunctionId) -> Result<Self> {
@@ -30,6 +46,7 @@ impl Survey {
                 continue;
             }
             let Some(function) = module.functions.get(id.0 as usize) else { continue };
+            refuse_mazes(function)?;
             let facts = Facts { callees: callees(function), inlined: id != entry && waits(function), recursive: false };
             pending.extend(facts.callees.iter().map(|(callee, _)| *callee));
             survey.facts.insert(id, facts);

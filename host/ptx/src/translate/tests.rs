@@ -68,6 +68,24 @@ fn an_undefined_function_is_named() {
 }
 
 #[test]
+fn mazes_are_refused() {
+    let body = |count: usize, target: fn(usize, usize) -> usize| {
+        let block =
+            |i: usize| format!("L{i}: add.u32 %r, %r, 1; setp.eq.u32 %p, %r, {i}; @%p bra L{};", target(i, count));
+        let blocks: String = (0..count).map(block).collect();
+        one(&format!(".entry k() {{ .reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; {blocks} ret; }}"))
+    };
+    let forward = |i: usize, count: usize| (i + 7).min(count - 1);
+    assert!(body(4000, forward).is_ok());
+    let many = body(6000, forward).err().unwrap_or_default();
+    assert!(many.ends_with("`k` has 12000 branches and labels; at most 10000 are translated"), "{many}");
+    let anywhere = |i: usize, count: usize| i * 7919 % count;
+    assert!(body(200, anywhere).is_ok());
+    let tangled = body(900, anywhere).err().unwrap_or_default();
+    assert!(tangled.contains("jumps into its loops from outside"), "{tangled}");
+}
+
+#[test]
 fn places_are_those_of_instructions_that_can_trap() {
     let kernel = one(".entry k() {\n.reg .u32 %r;\nld.global.u32 %r, [0];\n\nst.global.u32 [4], %r;\nret;\n}")
         .unwrap_or_else(|error| panic!("{error}"));

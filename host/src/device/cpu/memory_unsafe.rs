@@ -18,7 +18,7 @@
 //! between machine instructions of compiled code, as on a GPU, and no Rust reference is involved.
 #![expect(unsafe_code, reason = "mapping memory, and lending it to compiled code")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
@@ -75,6 +75,16 @@ impl Mapping {
         }
     }
 
+    /// Makes accessible pages read-only.
+    fn seal(&self, range: Range<usize>) -> io::Result<()> {
+        let at = self.at(&range)?;
+        // SAFETY: pages of our own mapping, from which this only takes a permission; `Memory` lets nobody write to them any more.
+        match unsafe { libc::mprotect(at, range.len(), libc::PROT_READ) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// Makes pages inaccessible and gives their memory back to the system. Nobody may hold a reference into them.
     unsafe fn close(&self, range: Range<usize>) -> io::Result<()> {
         let at = self.at(&range)?;
@@ -98,6 +108,8 @@ pub(super) struct Memory {
     bytes: usize,
     /// What is accessible: start → end.
     open: BTreeMap<usize, usize>,
+    /// The starts of what is read-only among it.
+    sealed: BTreeSet<usize>,
 }
 
 impl Memory {
@@ -106,7 +118,7 @@ impl Memory {
         let whole = bytes.checked_add(guard).and_then(|whole| usize::try_from(whole).ok());
         let whole = whole.ok_or(io::ErrorKind::OutOfMemory)?;
         let mapping = Arc::new(Mapping::reserve(whole)?);
-        Ok(Self { mapping, bytes: bytes as usize, open: BTreeMap::new() })
+        Ok(Self { mapping, bytes: bytes as usize, open: BTreeMap::new(), sealed: BTreeSet::new() })
     }
 
     /// What gives kernels this memory.
@@ -126,9 +138,19 @@ impl Memory {
         Ok(())
     }
 
+    /// Makes what was opened as a whole at `start` read-only, for kernels and for this program.
+    pub(super) fn seal(&mut self, start: u64) -> io::Result<()> {
+        let start = start as usize;
+        let end = *self.open.get(&start).ok_or(io::ErrorKind::InvalidInput)?;
+        // First of all: what may not be written to is not handed out to be.
+        self.sealed.insert(start);
+        self.mapping.seal(start..end)
+    }
+
     /// Gives back what was opened as a whole at `start`.
     pub(super) fn close(&mut self, start: u64) -> io::Result<()> {
         let start = start as usize;
+        self.sealed.remove(&start);
         let end = self.open.remove(&start).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: slices borrow `self`, which is borrowed exclusively here, and kernels run only while it is lent.
         unsafe { self.mapping.close(start..end) }
@@ -147,7 +169,7 @@ impl Memory {
 
     /// The bytes of an open range, to write to. Panics as [`bytes`](Self::bytes) does.
     pub(super) fn bytes_mut(&mut self, range: Range<u64>) -> &mut [u8] {
-        let (at, len) = self.opened(range);
+        let (at, len) = self.opened_to_write(range);
         // SAFETY: as above, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(at, len) }
     }
@@ -167,14 +189,14 @@ impl Memory {
             // SAFETY: as for `bytes`; the only part that is written to does not overlap.
             unsafe { std::slice::from_raw_parts(at, len) }
         });
-        let (at, len) = self.opened(write);
+        let (at, len) = self.opened_to_write(write);
         // SAFETY: as for `bytes_mut`; nothing else refers to these bytes.
         (unsafe { std::slice::from_raw_parts_mut(at, len) }, read)
     }
 
     /// Copies bytes within the memory; the ranges may overlap. Panics as [`bytes`](Self::bytes) does.
     pub(super) fn copy(&mut self, to: u64, from: Range<u64>) {
-        let (target, _) = self.opened(to..to + (from.end - from.start));
+        let (target, _) = self.opened_to_write(to..to + (from.end - from.start));
         let (source, len) = self.opened(from);
         // SAFETY: both ranges are accessible, and `self` is borrowed exclusively; `copy` lets them overlap.
         unsafe { ptr::copy(source, target, len) };
@@ -183,6 +205,14 @@ impl Memory {
     /// Whoever runs kernels borrows the memory for as long.
     pub(super) fn lend(&mut self) -> Lent<'_> {
         Lent(self)
+    }
+
+    fn opened_to_write(&self, range: Range<u64>) -> (*mut u8, usize) {
+        let opened = self.opened(range.clone());
+        let around = self.open.range(..=range.start as usize).next_back();
+        let sealed = around.is_some_and(|(start, _)| self.sealed.contains(start));
+        assert!(opened.1 == 0 || !sealed, "bytes {} and more are read-only", range.start);
+        opened
     }
 
     fn opened(&self, range: Range<u64>) -> (*mut u8, usize) {

@@ -191,6 +191,12 @@ impl CpuDevice {
             let image = layout.image(module, space, globals.start, constants.start);
             self.arena.memory.bytes_mut(section.range(0, section.bytes)).copy_from_slice(&image);
         }
+        if constants.bytes > 0
+            && let Err(error) = self.arena.memory.seal(constants.start)
+        {
+            [globals, constants].iter().for_each(|section| self.arena.free(section.start));
+            return Err(DeviceError::OutOfMemory(format!("the module's constants cannot be protected: {error}")));
+        }
         Ok(LoadedModule { entries, variables: layout.offsets, globals, constants })
     }
 

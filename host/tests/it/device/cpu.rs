@@ -7,7 +7,7 @@ use steadfast::device::cpu::{CpuDevice, Settings};
 use steadfast::device::{Argument, Device, Element, Gemm, Launch, Matrix};
 
 use super::kernels::source;
-use super::lab::{Lab, to_bytes};
+use super::lab::{Lab, lost, to_bytes};
 
 fn open(cores: usize, cache: Option<PathBuf>) -> Box<dyn Device> {
     let cores = NonZeroUsize::new(cores).unwrap();
@@ -60,6 +60,33 @@ fn the_first_block_that_fails_is_told_on_any_number_of_cores() {
     assert!(told[0].starts_with("kernel `saxpy` failed at line "), "{}", told[0]);
     let block = "in block (16384, 0, 0): it reached for byte 0 behind the end of argument 3, a buffer of 4194304 bytes";
     assert!(told[0].ends_with(block), "{}", told[0]);
+}
+
+/// What a thread writes so many bytes after an address, and what the end of the step says.
+fn wrote(body: &str, bytes: u64, offset: i64) -> String {
+    let mut lab = Lab::new(|| device(1));
+    let module = lab.module(body);
+    let buffer = lab.context.allocate(bytes).unwrap();
+    lab.launch(module, "poke", 1, 1, &[Argument::Buffer(buffer, 0), Argument::Int64(offset)]).unwrap();
+    lost(lab.context.finish_step())
+}
+
+#[test]
+fn what_is_written_beside_a_buffer_ends_the_step() {
+    let poke = ".visible .entry poke(.param .u64 to, .param .u64 offset) { .reg .b64 %to, %offset;
+        ld.param.u64 %to, [to]; ld.param.u64 %offset, [offset]; add.u64 %to, %to, %offset; st.global.u8 [%to], 7; ret; }";
+    let said = |place: &str| format!("a kernel of this step wrote to {place} of a buffer of 100 B");
+    assert_eq!(wrote(poke, 100, 100), said("byte 0 behind the end"));
+    assert_eq!(wrote(poke, 100, -1), said("byte 1 in front of the beginning"));
+    assert!(wrote(poke, 100, 112).contains("it reached for byte 12 behind the end of argument 1"));
+}
+
+#[test]
+fn constants_cannot_be_written_to() {
+    let poke = ".const .u32 constant = 5;
+        .visible .entry poke(.param .u64 to, .param .u64 offset) { .reg .b64 %at;
+        mov.u64 %at, constant; cvta.const.u64 %at, %at; st.u32 [%at], 7; ret; }";
+    assert!(wrote(poke, 4, 0).starts_with("kernel `poke` failed at line "));
 }
 
 #[test]

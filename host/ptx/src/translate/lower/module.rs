@@ -26,6 +26,9 @@ pub type Places = Vec<(u32, Position)>;
 /// Pages of a memory.
 const PAGE: u64 = 65_536;
 /// No engine takes a function that is larger.
+/// Blocks of a graph that cannot be structured, at most: all of them become one loop round a table, in which every value lives everywhere. A thousand take the
+/// compiler a gigabyte.
+const MOST_TANGLED: usize = 500;
 const MOST_FUNCTION_BYTES: usize = 7_000_000;
 /// Index of the global `trap`.
 const TRAP: u32 = 0;
@@ -102,6 +105,13 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let Built { mut program, asking, .. } = built;
     let mut body = std::mem::take(&mut program.body);
     yield_in_loops(&mut body, &asking);
+    let tangled = |function: &Function| {
+        let graph = Graph::of(function);
+        graph.order.len() > MOST_TANGLED && !graph.reducible()
+    };
+    if tangled(&body) || program.functions.iter().any(tangled) {
+        return Err(fail("the kernel jumps into its loops from outside, and has more than 500 blocks"));
+    }
     let too_many = || fail("the kernel is too large for the number of places where its threads wait");
     let regions = Regions::of(&body).ok_or_else(too_many)?;
     let uniform = uniform_values(&body, &program);
