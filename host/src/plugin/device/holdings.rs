@@ -89,7 +89,7 @@ impl Holdings {
     }
 
     pub(super) fn scratch(&mut self, bytes: u64) -> Result<Buffer> {
-        let id = self.allocate(bytes).map_err(|failure| failure.about("a scratch buffer"))?;
+        let id = self.wanted(bytes).map_err(|failure| failure.about("a scratch buffer"))?;
         Ok(Buffer { id, bytes, name: None, restored: false })
     }
 
@@ -115,9 +115,19 @@ impl Holdings {
             known.open = true;
             return Ok(Buffer { id: known.id, bytes, name: Some(name.to_owned()), restored: known.restored });
         }
-        let id = self.allocate(bytes).map_err(|failure| failure.about(&format!("the buffer `{name}`")))?;
+        let id = self.wanted(bytes).map_err(|failure| failure.about(&format!("the buffer `{name}`")))?;
         self.buffers.insert(name.to_owned(), Persistent { id, element, bytes, restored: false, open: true });
         Ok(Buffer { id, bytes, name: Some(name.to_owned()), restored: false })
+    }
+
+    /// A buffer that the guest asks for: more than there will ever be is refused for good.
+    fn wanted(&mut self, bytes: u64) -> Result<BufferId> {
+        if bytes > self.limit {
+            let [bytes, limit] = [bytes, self.limit].map(size);
+            let text = format!("{bytes} are wanted, more than the {limit} that --device-memory allows altogether");
+            return Err(Failure::argument(text));
+        }
+        self.allocate(bytes)
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<BufferId> {
@@ -125,14 +135,8 @@ impl Holdings {
         let variables = self.variable_bytes();
         let context = self.context()?;
         let used = context.used().saturating_add(variables);
-        let is_never_free = bytes > limit;
         if bytes > limit.saturating_sub(used) {
             let [bytes, limit, used] = [bytes, limit, used].map(size);
-            if is_never_free {
-                // Another attempt has no more.
-                let text = format!("{bytes} are wanted, more than the {limit} that --device-memory allows altogether");
-                return Err(DeviceError::InvalidArgument(text).into());
-            }
             let text = format!("{bytes} are wanted, and of the {limit} that --device-memory allows {used} are in use");
             return Err(DeviceError::OutOfMemory(text).into());
         }
