@@ -41,8 +41,9 @@ const LONG: Extent = Extent { changes: 500, undisturbed: 120, warm: 40 };
 /// Too few to tell growth from warming up.
 const BRIEF: Extent = Extent { changes: 20, undisturbed: 4, warm: u32::MAX };
 
-/// A component's initial memory is an open file; how many there are depends on which plugins are at hand.
-const IMAGES: usize = 4;
+/// A component's initial memory is an open file, and a guest on the device opens its folders a second time; how many there are depends on which plugins are
+/// at hand.
+const IMAGES: usize = 8;
 /// Threads that do a guest's file operations: as many as it once had at the same time, which a busy machine makes more.
 const WORKERS: usize = 16;
 /// What the allocator may keep on top.
