@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
@@ -74,7 +74,9 @@ pub fn settings(output: PathBuf) -> GuestSettings {
 
 /// The CPU device on this thread alone.
 fn device() -> Result<Box<dyn Device>, DeviceError> {
-    let settings = Settings { memory_bytes: 1 << 30, cores: NonZeroUsize::MIN, cache: None, canonical_nans: false };
+    // As in a run, what was compiled once is at hand.
+    let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures"));
+    let settings = Settings { memory_bytes: 1 << 30, cores: NonZeroUsize::MIN, cache, canonical_nans: false };
     match CpuDevice::open(&settings) {
         Ok(device) => Ok(Box::new(device)),
         Err(error) => Err(DeviceError::Lost(error.to_string())),
