@@ -174,9 +174,8 @@ impl Looker {
                 "The job's file has changed in more than its plugin; not taken until the next attempt: {names}"
             );
         }
-        if let (true, before, now) = (self.unnamed, self.source.name(), plugin.name())
-            && before != now
-        {
+        let (before, now) = (self.source.name(), plugin.name());
+        if self.unnamed && before != now {
             tracing::warn!(
                 "The job is named after its plugin: where no engine names it, the next attempt looks for a job `{now}`, unless the job's file says name = \"{before}\""
             );

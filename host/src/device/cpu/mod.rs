@@ -389,9 +389,8 @@ impl Device for CpuDevice {
         if !std::mem::take(&mut self.launched) {
             return Ok(());
         }
-        let mut buffers: Vec<_> = self.buffers.iter().collect();
-        buffers.sort_unstable_by_key(|(buffer, _)| **buffer);
-        let trespass = buffers.iter().find_map(|(_, placed)| placed.trespass(&self.arena.memory));
-        trespass.map_or(Ok(()), |what| Err(DeviceError::Lost(what)))
+        let trespasses =
+            self.buffers.iter().filter_map(|(id, placed)| Some((id, placed.trespass(&self.arena.memory)?)));
+        trespasses.min_by_key(|(id, _)| **id).map_or(Ok(()), |(_, what)| Err(DeviceError::Lost(what)))
     }
 }

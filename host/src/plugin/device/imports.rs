@@ -174,12 +174,24 @@ fn copy_from(mut store: Store<'_>, (buffer, offset, source, source_offset, len):
 
 type Transfer = (Resource<Buffer>, u64, u64, WasmStr, u64);
 
-fn load(mut store: Store<'_>, (buffer, offset, len, path, file_offset): Transfer) -> Answer<()> {
+/// Buffer, offset in it, length, path, offset in the file.
+type Transferring = fn(&mut GuestState, BufferId, u64, u64, &str, u64) -> failure::Result<()>;
+
+fn transfer(
+    mut store: Store<'_>,
+    (buffer, offset, len, path, file_offset): Transfer,
+    call: &str,
+    transferring: Transferring,
+) -> Answer<()> {
     let path = path.to_str(&store)?.into_owned();
     let state = store.data_mut();
-    let loaded = ranged(state, &buffer, "load", offset, len)
-        .and_then(|id| load_from(state, id, offset, len, &path, file_offset));
-    named(state, &buffer, loaded)
+    let done = ranged(state, &buffer, call, offset, len)
+        .and_then(|id| transferring(state, id, offset, len, &path, file_offset));
+    named(state, &buffer, done)
+}
+
+fn load(store: Store<'_>, parameters: Transfer) -> Answer<()> {
+    transfer(store, parameters, "load", load_from)
 }
 
 fn load_from(
@@ -207,12 +219,8 @@ fn load_from(
     })
 }
 
-fn store(mut store: Store<'_>, (buffer, offset, len, path, file_offset): Transfer) -> Answer<()> {
-    let path = path.to_str(&store)?.into_owned();
-    let state = store.data_mut();
-    let stored = ranged(state, &buffer, "store", offset, len)
-        .and_then(|id| store_to(state, id, offset, len, &path, file_offset));
-    named(state, &buffer, stored)
+fn store(store: Store<'_>, parameters: Transfer) -> Answer<()> {
+    transfer(store, parameters, "store", store_to)
 }
 
 fn store_to(

@@ -25,10 +25,10 @@ pub type Places = Vec<(u32, Position)>;
 
 /// Pages of a memory.
 const PAGE: u64 = 65_536;
-/// No engine takes a function that is larger.
 /// Blocks of a graph that cannot be structured, at most: all of them become one loop round a table, in which every value lives everywhere. A thousand take the
 /// compiler a gigabyte.
 const MOST_TANGLED: usize = 500;
+/// No engine takes a function that is larger.
 const MOST_FUNCTION_BYTES: usize = 7_000_000;
 /// Index of the global `trap`.
 const TRAP: u32 = 0;
