@@ -19,19 +19,17 @@ pub enum Loading {
 }
 
 enum Event {
-    Downloading,
     Compiling(String),
     Loaded(Result<(Plugin, Runtime), RunError>),
     Stop(StopReason),
 }
 
-/// Loads the plugin on another thread, so that a request to stop is not kept waiting by a registry or the compiler. Calls `trace`
-/// before a download, which may take long enough to be killed in; and `claim` once it is sure that this is a plugin, with its digest.
+/// Loads the plugin on another thread, so that a request to stop is not kept waiting by a registry or the compiler. Calls
+/// `claim` once it is sure that this is a plugin, with its digest.
 pub fn load(
     spec: &JobSpec,
     wanted: Wanted,
     stops: &StopRequests,
-    trace: &dyn Fn(),
     claim: impl FnOnce(&str) -> Result<(), RunError>,
 ) -> Result<Loading, RunError> {
     let (sender, events) = channel();
@@ -39,8 +37,7 @@ pub fn load(
     let nans = if spec.canonical_nans { Nans::Canonical } else { Nans::AsComputed };
     let load = move || {
         let compiling = |digest: &str| drop(sender.send(Event::Compiling(digest.to_owned())));
-        let downloading = || drop(sender.send(Event::Downloading));
-        let loaded = wanted.get(&downloading).and_then(|component| {
+        let loaded = wanted.get().and_then(|component| {
             let runtime = Runtime::with(nans, default_cache_folder(&process_environment))?;
             Ok((component.compile(&runtime, &compiling)?, runtime))
         });
@@ -56,10 +53,6 @@ pub fn load(
             events.recv().map_err(|_| RunError::Thread(std::io::Error::other("the compiling thread is gone")))?;
         let (digest, loaded) = match event {
             Event::Stop(stop) => return Ok(Loading::Stopped(stop)),
-            Event::Downloading => {
-                trace();
-                continue;
-            }
             Event::Compiling(digest) => (digest, None),
             Event::Loaded(loaded) => loaded.map(|loaded| (loaded.0.digest().to_owned(), Some(loaded)))?,
         };

@@ -61,8 +61,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     let mut session = scene.store.prepare(survey, choice, &request)?;
 
     marks.at(Phase::Compilation, 0);
-    // Claimed before the plugin is compiled, but not for a file that is none: an attempt that is killed from here on leaves a
-    // trace of the job on the volume, without which the next one would take it for the wrong volume.
+    // Claimed before the plugin is compiled, but not for a file that is none.
     let claim = |plugin: &str| {
         refuse_other_plugin(spec, plugin)?;
         if spec.dry_run {
@@ -72,15 +71,11 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         Ok(session.begin()?)
     };
     let wanted = wanted::wanted(spec, &scene, &session)?;
-    let (plugin, runtime) = match loading::load(spec, wanted, stops, &|| leave_trace(spec, &session), claim) {
-        Ok(Loading::Loaded(plugin, runtime)) => (plugin, runtime),
-        Ok(Loading::Stopped(stop)) => return Ok(stopped_early(spec, &session, &stop)),
-        Err(error) => {
-            // The next attempt must not take it for the wrong volume.
-            if error.exit_code() == ExitCode::Retry {
-                leave_trace(spec, &session);
-            }
-            return Err(error);
+    let (plugin, runtime) = match loading::load(spec, wanted, stops, claim)? {
+        Loading::Loaded(plugin, runtime) => (plugin, runtime),
+        Loading::Stopped(stop) => {
+            tracing::info!("Stopped before the first step; nothing was lost");
+            return Ok(stop_code(&stop));
         }
     };
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
@@ -172,21 +167,6 @@ fn already_done(spec: &JobSpec, scene: &Scene, done: &DoneRecord) -> Result<Exit
         export(spec, scene, done)?;
     }
     Ok(ExitCode::Done)
-}
-
-fn stopped_early(spec: &JobSpec, session: &Session, stop: &StopReason) -> ExitCode {
-    leave_trace(spec, session);
-    tracing::info!("Stopped before the first step; nothing was lost");
-    stop_code(stop)
-}
-
-/// The platform counts what follows as a retry, and a retry refuses a volume that has never seen its job.
-fn leave_trace(spec: &JobSpec, session: &Session) {
-    if !spec.dry_run
-        && let Err(error) = session.leave_trace()
-    {
-        tracing::warn!("Cannot leave a trace of the job on the volume: {error}");
-    }
 }
 
 /// Before anything is written: the file holds another plugin than the one that is asked for.

@@ -34,9 +34,13 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Looks around. Nothing is written.
+    /// Looks around. Nothing is written but the trace that an attempt leaves which its engine counts as the first.
     pub fn find(spec: &JobSpec, placement: Placement) -> Result<Self, RunError> {
         let volume = platform::check_volume(&placement, spec, &Mounts::of_process()?)?;
+        let (store, volume_is_there) = open_store(spec, &placement, &volume)?;
+        if placement.attempt == Some(0) && volume_is_there && !spec.dry_run {
+            leave_trace(&store);
+        }
         let device = DevicePlan::choose(spec)?;
         // Buckets are mounted by a program beside us, whose buffers count as ours.
         let volume_in_memory = volume.filesystem.starts_with("fuse");
@@ -46,17 +50,6 @@ impl Scene {
             InputDigest::Contents => Covers::Contents,
         };
         let input = spec.input.as_deref().map(|folder| input::digest(folder, covers)).transpose()?;
-        let mut disk = Disk::new(&volume.path);
-        // On a plain machine the first run makes the folder, as the user expects; a platform's volume is mounted, not made.
-        let plain = placement.engine == Engine::None || placement.rehearsal;
-        if plain && !disk.is_there() && !spec.dry_run {
-            let failed = |cause| StoreError { operation: "create", path: volume.path.clone(), cause };
-            disk = Disk::make(&volume.path).map_err(failed)?;
-        }
-        let volume_is_there = disk.is_there();
-        let disk = faults::from_env(Arc::new(disk))?;
-        let task = TaskFolder { index: placement.task_index, count: placement.task_count };
-        let store = Store::new(disk, &placement.job.folder, task);
         Ok(Self { placement, volume, store, input, memory, device, volume_is_there })
     }
 
@@ -130,6 +123,28 @@ impl Scene {
     #[must_use]
     pub fn scratch(spec: &JobSpec) -> PathBuf {
         spec.scratch.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
+/// The task's checkpoints, and whether there is a volume to have them on.
+fn open_store(spec: &JobSpec, placement: &Placement, volume: &VolumePlace) -> Result<(Store, bool), RunError> {
+    let mut disk = Disk::new(&volume.path);
+    // On a plain machine the first run makes the folder, as the user expects; a platform's volume is mounted, not made.
+    let plain = placement.engine == Engine::None || placement.rehearsal;
+    if plain && !disk.is_there() && !spec.dry_run {
+        let failed = |cause| StoreError { operation: "create", path: volume.path.clone(), cause };
+        disk = Disk::make(&volume.path).map_err(failed)?;
+    }
+    let is_there = disk.is_there();
+    let task = TaskFolder { index: placement.task_index, count: placement.task_count };
+    Ok((Store::new(faults::from_env(Arc::new(disk))?, &placement.job.folder, task), is_there))
+}
+
+/// Before anything that may take long (a digest of the input, a download, a compilation) or be refused: the platform counts
+/// what follows as a retry, and a retry refuses a volume that has never seen its job.
+fn leave_trace(store: &Store) {
+    if let Err(error) = store.leave_trace() {
+        tracing::warn!("Cannot leave a trace of the job on the volume: {error}");
     }
 }
 

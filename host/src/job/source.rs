@@ -53,7 +53,7 @@ impl PluginSource {
     pub fn read(&self) -> Result<Component, RunError> {
         match self {
             Self::File(file) => Ok(Component { label: file.clone(), bytes: plugin::read(file)?, artifact: None }),
-            Self::Registry(reference) => fetch(reference, reference, &|| {}),
+            Self::Registry(reference) => fetch(reference, reference),
         }
     }
 
@@ -63,10 +63,10 @@ impl PluginSource {
     }
 }
 
-/// Gets what `exact` names, which is what `reference` stands for. `found` is called before a download begins.
-pub(super) fn fetch(reference: &Reference, exact: &Reference, found: &dyn Fn()) -> Result<Component, RunError> {
+/// Gets what `exact` names, which is what `reference` stands for.
+pub(super) fn fetch(reference: &Reference, exact: &Reference) -> Result<Component, RunError> {
     let cache = default_cache_folder(&process_environment);
-    let pulled = registry::pull(exact, &Pull { cache: cache.as_deref(), most: LARGEST_FILE, found })?;
+    let pulled = registry::pull(exact, &Pull { cache: cache.as_deref(), most: LARGEST_FILE })?;
     let artifact = Artifact { reference: reference.as_str().to_owned(), manifest: pulled.manifest };
     Ok(Component { label: reference.as_str().into(), bytes: pulled.bytes, artifact: Some(artifact) })
 }

@@ -65,12 +65,12 @@ pub fn wanted(spec: &JobSpec, scene: &Scene, session: &Session) -> Result<Wanted
 }
 
 impl Wanted {
-    /// Gets it. `found` is called before a download begins.
-    pub fn get(self, found: &dyn Fn()) -> Result<Component, RunError> {
+    /// Gets it.
+    pub fn get(self) -> Result<Component, RunError> {
         match self {
-            Self::Source(PluginSource::Registry(reference)) => fetch(&reference, &reference, found),
+            Self::Source(PluginSource::Registry(reference)) => fetch(&reference, &reference),
             Self::Source(file) => file.read(),
-            Self::Pinned(reference, manifest) => fetch(&reference, &reference.with_digest(&manifest), found),
+            Self::Pinned(reference, manifest) => fetch(&reference, &reference.with_digest(&manifest)),
             Self::Kept(component) => Ok(component),
         }
     }

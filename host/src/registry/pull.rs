@@ -29,8 +29,6 @@ pub struct Pull<'a> {
     pub cache: Option<&'a Path>,
     /// The most bytes that a component may have.
     pub most: u64,
-    /// Called once it is clear that there is a component, before it is fetched.
-    pub found: &'a dyn Fn(),
 }
 
 /// A component from a registry.
@@ -50,7 +48,6 @@ pub fn pull(reference: &Reference, how: &Pull<'_>) -> Result<Pulled, RegistryErr
         let found = format!("a component of {}, and no plugin is larger than {}", size(layer.size), size(how.most));
         return Err(RegistryError::new("get", reference, Why::TooLarge { found }));
     }
-    (how.found)();
     let bytes = puller.component(&layer)?;
     Ok(Pulled { manifest, bytes })
 }

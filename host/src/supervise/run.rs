@@ -157,7 +157,7 @@ impl<'a> Stage<'a> {
             None
         };
         // A platform that counts this as a retry, on a volume without a trace of the job, would rightly be refused: an
-        // attempt that was struck before its claim is followed by a new execution, as a person would start one.
+        // attempt that was struck before it saw its volume is followed by a new execution, as a person would start one.
         if number > 0 && !self.ran.place.job.exists() {
             self.begin_execution();
         }

@@ -14,7 +14,8 @@ fn a_retry_that_finds_no_trace_of_its_job_refuses() {
     let ended = run(1).exits(70).says("this is attempt 1 of the task, but the volume");
     ended.says("--volume-is-ephemeral");
     assert_eq!(fs::read_dir(place.volume()).unwrap().count(), 0, "nothing is written");
-    // An attempt that was killed before its claim leaves nothing either; its retry needs the word, or the first attempt's number.
+    // An attempt that was killed before it saw its volume leaves nothing either; its retry needs the word, or the first
+    // attempt's number.
     let ended = run(1).arg("--volume-is-ephemeral").term_at(Phase::Step, 3).expect_code(143);
     assert_eq!(ended.resumed_from(), None);
     assert_eq!(run(2).done().resumed_from(), Some(3));
@@ -26,6 +27,27 @@ fn a_retry_of_an_attempt_that_was_stopped_at_once_is_not_refused() {
     let run = |attempt| place.run("stochastic").config(STEPS).on_cloud_run("job", "x", attempt);
     run(0).term_at(Phase::StartUp, 0).expect_code(143);
     run(1).done();
+}
+
+/// What takes long (a digest of the input, a download, a compilation) comes after the trace, and so does what is refused: each
+/// attempt says the same.
+#[test]
+fn the_first_attempt_leaves_its_trace_before_anything_else() {
+    let place = Place::new();
+    let file = place.path().join("plugin.wasm");
+    fs::write(&file, "not a plugin").unwrap();
+    let run = |attempt| place.run(file.to_str().unwrap()).args("--name job").on_cloud_run("job", "x", attempt);
+    for attempt in 0..3 {
+        run(attempt).exits(65).says("is not a plugin");
+    }
+}
+
+/// An attempt that was killed between making its job's folder and its task's.
+#[test]
+fn the_folder_of_the_job_is_trace_enough() {
+    let place = Place::new();
+    fs::create_dir_all(place.volume().join("job")).unwrap();
+    place.run("stochastic").config(STEPS).on_cloud_run("job", "x", 1).done();
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub use session::{ClaimError, ClaimRequest, Draft, SaveError, SavePhase, Saved, 
 pub use survey::Survey;
 
 use super::names::TaskFolder;
-use super::volume::{Volume, hint_for};
+use super::volume::{Operation, Volume, VolumeError, hint_for};
 use crate::job::spec::JobName;
 
 /// Where damaged checkpoints are moved to, below the task's folder.
@@ -111,6 +111,14 @@ impl Store {
     #[must_use]
     pub fn task(&self) -> TaskFolder {
         self.task
+    }
+
+    /// Makes the task's folder and no more: the volume has seen the job, as a retry of an attempt that was stopped before
+    /// its claim has to know.
+    pub fn leave_trace(&self) -> Result<(), VolumeError> {
+        let folder = self.folder();
+        let volume = &*self.volume;
+        volume.make_dirs(&folder).map_err(|cause| VolumeError::new(volume, Operation::MakeDirs, &folder, cause))
     }
 
     fn path(&self, name: &super::names::FileName) -> PathBuf {

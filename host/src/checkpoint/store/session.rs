@@ -261,7 +261,7 @@ pub enum ClaimError {
 impl Session {
     /// Claims the task. Until it is decided what to load, the claim is all that is written.
     pub fn begin(&self) -> Result<(), ClaimError> {
-        self.leave_trace()?;
+        self.store.leave_trace()?;
         match self.store.write_claim(&self.claim) {
             // Killed attempts may have filled the disk with what they were saving. Were it to stay until the claim is written,
             // no attempt would ever come so far. Should one of them live, its save fails, which it will not miss: it is fenced.
@@ -270,14 +270,6 @@ impl Session {
             }
             written => Ok(written?),
         }
-    }
-
-    /// Makes the task's folder and no more: the volume has seen the job, as a retry of an attempt that was stopped before its
-    /// claim has to know.
-    pub fn leave_trace(&self) -> Result<(), VolumeError> {
-        let folder = self.store.folder();
-        let volume = &*self.store.volume;
-        volume.make_dirs(&folder).map_err(|cause| VolumeError::new(volume, Operation::MakeDirs, &folder, cause))
     }
 
     /// The store.

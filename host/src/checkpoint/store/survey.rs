@@ -42,7 +42,7 @@ impl Store {
             }
         }
         Ok(Survey {
-            job_known: siblings.as_ref().is_some_and(|entries| entries.iter().any(|(name, _)| name != PLUGINS)),
+            job_known: siblings.as_ref().is_some_and(|entries| is_trace(entries)),
             other_counts: other_counts.collect(),
             set_aside: set_aside.filter(|name| matches!(name, FileName::Checkpoint(..))).collect(),
             names,
@@ -98,6 +98,12 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+/// Whether entries of a job's folder show that an attempt was here. An empty folder does: one that was killed between making it
+/// and its task's left it so.
+fn is_trace(entries: &[(String, EntryKind)]) -> bool {
+    entries.is_empty() || entries.iter().any(|(name, _)| name != PLUGINS)
 }
 
 /// A name that a survey counts. What has a checkpoint's name is there, whatever it is: that it is a link, say to where somebody
