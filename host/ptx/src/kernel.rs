@@ -85,7 +85,8 @@ impl Kernel {
     /// Where in the PTX the instruction at `offset` of the module came from.
     pub fn place(&self, offset: u32) -> Option<Position> {
         let after = self.places.partition_point(|(at, _)| *at <= offset);
-        after.checked_sub(1).map(|index| self.places[index].1)
+        // Code that stands for no instruction of the text says line 0.
+        after.checked_sub(1).map(|index| self.places[index].1).filter(|place| place.line > 0)
     }
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn edges(ty: Type) -> Vec<u64> {
         ],
         Type::F16x2 => pairs(&edges(Type::F16)),
         Type::Bf16x2 => pairs(&edges(Type::Bf16)),
-        Type::F32 => singles(),
+        Type::F32 | Type::Tf32 => singles(),
         Type::F64 => doubles(),
     }
 }

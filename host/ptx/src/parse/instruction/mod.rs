@@ -9,9 +9,12 @@ mod bits;
 mod compare;
 mod control;
 mod convert;
+mod copy;
 mod data;
 mod float;
 mod integer;
+mod matrix;
+mod mbarrier;
 mod modifiers;
 mod reader;
 mod rules;
@@ -195,6 +198,15 @@ fn family(opcode: &str) -> Option<Read> {
         "match" => warp::matching,
         "redux" => warp::redux,
         "activemask" => warp::activemask,
+        "elect" => warp::elect,
+
+        "cp" => copy::cp,
+        "mbarrier" => mbarrier::mbarrier,
+
+        "mma" => matrix::mma,
+        "ldmatrix" => matrix::ldmatrix,
+        "stmatrix" => matrix::stmatrix,
+        "movmatrix" => matrix::movmatrix,
         _ => return None,
     };
     Some(read)

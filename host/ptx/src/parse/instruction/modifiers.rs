@@ -27,15 +27,16 @@ pub(super) const TYPES: &Table<Type> = &[
     ("bf16x2", Type::Bf16x2),
     ("f32", Type::F32),
     ("f64", Type::F64),
+    ("tf32", Type::Tf32),
 ];
 
 /// Roundings of arithmetic.
 pub(super) const ROUNDINGS: &Table<Rounding> =
     &[("rn", Rounding::NearestEven), ("rz", Rounding::Zero), ("rm", Rounding::Down), ("rp", Rounding::Up)];
 
-/// The type that a modifier or directive names.
+/// The type that a directive names. What only instructions know has no registers or variables of its own.
 pub(in crate::parse) fn type_named(name: &str) -> Option<Type> {
-    TYPES.iter().find(|(known, _)| *known == name).map(|(_, ty)| *ty)
+    TYPES.iter().find(|(known, ty)| *known == name && *ty != Type::Tf32).map(|(_, ty)| *ty)
 }
 
 /// The modifiers of one instruction that nobody has asked for yet.

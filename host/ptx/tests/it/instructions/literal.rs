@@ -207,6 +207,16 @@ const LITERALS: &[Literal] = &[
     ("cvt.sat.f32.f32 %d, %a;", "d:f32", "a:f32", &[(&[0x7fc0_0000], &[0]), (&[0x4000_0000], &[ONE32]), (&[NEG_INF32], &[0])]),
     ("cvt.rn.f32.f64 %d, %a;", "d:f32", "a:f64", &[(&[0x47ef_ffff_f000_0000], &[INF32]), (&[0x3690_0000_0000_0000], &[0]), (&[0x3690_0000_0000_0001], &[1])]),
     ("cvt.rm.f32.f64 %d, %a;", "d:f32", "a:f64", &[(&[0x8000_0000_0000_0001], &[0x8000_0001]), (&[1], &[0])]),
+    // The nearest of 10 bits of fraction, ties away from zero; the rest of the register is 0.
+    ("cvt.rna.tf32.f32 %d, %a;", "d:b32", "a:f32", &[
+        (&[0x3f80_1000], &[0x3f80_2000]), (&[0x3f80_0fff], &[ONE32]), (&[0xbf80_1000], &[0xbf80_2000]), (&[0x7f7f_f000], &[INF32]), (&[0x7f80_0001], &[0x7fff_e000]), (&[0x0000_1000], &[0x0000_2000]),
+    ]),
+    ("cvt.rn.tf32.f32 %d, %a;", "d:b32", "a:f32", &[(&[0x3f80_1000], &[ONE32]), (&[0x3f80_3000], &[0x3f80_4000])]),
+    ("cvt.rz.relu.tf32.f32 %d, %a;", "d:b32", "a:f32", &[(&[0x3f80_3fff], &[0x3f80_2000]), (&[0xbf80_0000], &[0])]),
+    // So many bytes, and zeros behind them.
+    (".shared .align 8 .b8 cells[768];\n.reg .b64 %to;\n.reg .b32 %me;\nmov.u32 %me, %tid.x;\nmul.wide.u32 %to, %me, 8;\n.reg .b64 %all;\nmov.u64 %all, cells;\nadd.u64 %to, %to, %all;\nst.shared.b64 [%to], -1;\ncp.async.ca.shared.global [%to], [%in], 8, %b;\nld.shared.b64 %d, [%to];", "d:b64", "a:b64 b:b32", &[
+        (&[0x1122_3344_5566_7788, 3], &[0x66_7788]), (&[0x1122_3344_5566_7788, 0], &[0]), (&[0x1122_3344_5566_7788, 8], &[0x1122_3344_5566_7788]),
+    ]),
     ("cvt.rn.f16x2.f32 %d, %a, %b;", "d:b32", "a:f32 b:f32", &[(&[ONE32, 0x4000_0000], &[0x3c00_4000])]),
     ("cvt.rn.relu.bf16x2.f32 %d, %a, %b;", "d:b32", "a:f32 b:f32", &[(&[0xbf80_0000, ONE32], &[0x0000_3f80])]),
     ("cvt.pack.sat.s16.s32 %d, %a, %b;", "d:b32", "a:s32 b:s32", &[(&[0x1_0000, LEAST32], &[0x7fff_8000])]),

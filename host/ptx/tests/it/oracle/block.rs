@@ -62,7 +62,7 @@ impl<'a> Oracle<'a> {
                     }
                 }
             }
-            self.meet(&mut block.threads[warp.clone()]);
+            self.meet(&mut block.threads[warp.clone()])?;
         }
         Ok(true)
     }
