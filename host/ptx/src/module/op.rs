@@ -307,7 +307,7 @@ pub enum Op {
     /// `cvt.pack.sat`: `a` and `b` saturated to `to` (16 bits: both in 32; 8 bits: both below the bits of `c`).
     ConvertPack { to: Type, from: Type, dst: RegisterId, a: Operand, b: Operand, c: Option<Operand> },
 
-    /// Integer arithmetic and shifts.
+    /// Integer arithmetic and shifts. `saturate`: `.sat`, and of `Min` and `Max` `.relu`, which makes 0 of what is negative.
     Integer { op: IntegerOp, ty: Type, saturate: bool, carry: Carry, dst: RegisterId, a: Operand, b: Operand },
     /// `mad`, `mad24`, `madc`: `op` is one of the products; `c` and the result are twice as wide for `MulWide`. `saturate`: `mad.hi.sat.s32`.
     MultiplyAdd {
@@ -326,8 +326,15 @@ pub enum Op {
     IntegerUnary { op: IntegerUnary, ty: Type, dst: RegisterId, a: Operand },
     /// `and`, `or`, `xor`, of bits or predicates (then operands may be negated registers only through [`Op::IntegerUnary`]).
     Logic { op: Logic, ty: Type, dst: RegisterId, a: Operand, b: Operand },
-    /// `lop3.b32`: the truth table `table`; with `and_or` (`lop3.and`/`.or`, result combined with `predicate`) unsupported: not parsed.
-    Logic3 { dst: RegisterId, a: Operand, b: Operand, c: Operand, table: u8 },
+    /// `lop3.b32`: the truth table `table`. `lop3.and` and `.or` also combine whether the result is not 0 with a predicate (`truth`: how, where it goes, with which).
+    Logic3 {
+        dst: Option<RegisterId>,
+        a: Operand,
+        b: Operand,
+        c: Operand,
+        table: u8,
+        truth: Option<(Logic, RegisterId, Predicate)>,
+    },
     /// `shf.l` / `shf.r`: 32 bits of `b:a` shifted by `c`; `wrap`: modulo 32, else clamped at 32.
     FunnelShift { left: bool, wrap: bool, dst: RegisterId, a: Operand, b: Operand, c: Operand },
     /// `bfe`: `len` bits from `pos` on, extended by the sign of `ty`; `pos` and `len` are 32 bits, the lower 8 count.

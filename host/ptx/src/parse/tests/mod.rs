@@ -7,4 +7,5 @@ mod floats;
 mod form;
 mod memory;
 mod modules;
+mod tensor;
 mod types;

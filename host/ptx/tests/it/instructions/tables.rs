@@ -50,6 +50,8 @@ fn wide(ty: &str) -> &str {
 pub(super) fn integer_arithmetic() -> Vec<Form> {
     let mut forms = binary(&["add", "sub", "mul.lo", "mul.hi", "div", "rem", "min", "max"], &INTEGERS);
     forms.extend(binary(&["add.sat", "sub.sat"], &["s32"]));
+    forms.extend(binary(&["add", "min", "max"], &["u16x2", "s16x2"]));
+    forms.extend(binary(&["min.relu", "max.relu"], &["s16x2", "s32"]));
     forms.extend(binary(&["mul24.lo", "mul24.hi"], &["u32", "s32"]));
     forms.extend(ternary(&["mad.lo", "mad.hi", "sad"], &INTEGERS));
     forms.extend(ternary(&["mad24.lo", "mad24.hi"], &["u32", "s32"]));
@@ -116,6 +118,12 @@ pub(super) fn bits() -> Vec<Form> {
     for table in [0x00, 0x01, 0x80, 0x96, 0xe8, 0xca, 0x1e, 0xfe, 0xff] {
         forms.push(Form::new(&format!("lop3.b32 %d, %a, %b, %c, {table};"), "d:b32", "a:b32 b:b32 c:b32"));
     }
+    for (logic, with) in [("and", "%p"), ("or", "%p"), ("and", "!%p"), ("or", "!%p")] {
+        for (table, dst) in [(0x96, "%d"), (0x80, "%d"), (0x40, "_")] {
+            let code = format!("mov.b32 %d, 0;\nlop3.{logic}.b32 {dst}|%q, %a, %b, %c, {table}, {with};");
+            forms.push(Form::new(&code, "d:b32 q:pred", "a:b32 b:b32 c:b32 p:pred"));
+        }
+    }
     for (a, b) in [("u32", "u32"), ("u32", "s32"), ("s32", "u32"), ("s32", "s32")] {
         for name in ["dp4a", "dp2a.lo", "dp2a.hi"] {
             forms.push(Form::new(&format!("{name}.{a}.{b} %d, %a, %b, %c;"), "d:b32", "a:b32 b:b32 c:b32"));
@@ -163,7 +171,7 @@ pub(super) fn double_precision() -> Vec<Form> {
         forms.extend(binary(&names.each_ref().map(|s| &**s), &["f64"]));
         forms
             .extend(unary(&["rcp", "sqrt"].map(|name| format!("{name}{rounding}")).each_ref().map(|s| &**s), &["f64"]));
-        forms.extend(ternary(&[&format!("fma{rounding}")], &["f64"]));
+        forms.extend(ternary(&[&format!("fma{rounding}"), &format!("mad{rounding}")], &["f64"]));
     }
     forms.extend(binary(&["add", "sub", "mul", "min", "max", "copysign"], &["f64"]));
     forms.extend(unary(&["neg", "abs"], &["f64"]));

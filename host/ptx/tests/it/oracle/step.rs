@@ -328,7 +328,15 @@ impl<'a> Oracle<'a> {
             Op::Integer { op, ty, saturate, carry: flags, dst, a, b } => {
                 let is_shift = matches!(op, IntegerOp::Shl | IntegerOp::Shr);
                 let b = if is_shift { u32(b)? } else { get(b, *ty)? };
-                let (value, out) = integer::binary(*op, *ty, *saturate, flags.reads && carry, get(a, *ty)?, b);
+                let (value, out) = match float::half(*ty) {
+                    Some(_) => {
+                        let value = float::by_halves(*ty, [get(a, *ty)?, b], |half, [a, b]| {
+                            integer::binary(*op, half, *saturate, false, a, b).0
+                        });
+                        (value, carry)
+                    }
+                    None => integer::binary(*op, *ty, *saturate, flags.reads && carry, get(a, *ty)?, b),
+                };
                 frame.carry = if flags.writes { out } else { carry };
                 (*dst, integer::result_type(*op, *ty), value)
             }
@@ -351,7 +359,17 @@ impl<'a> Oracle<'a> {
                 (*dst, if counts { Type::U32 } else { *ty }, integer::unary(*op, *ty, get(a, *ty)?))
             }
             Op::Logic { op, ty, dst, a, b } => (*dst, *ty, logic_of(*op, get(a, *ty)?, get(b, *ty)?)),
-            Op::Logic3 { dst, a, b, c, table } => (*dst, Type::B32, integer::logic3(*table, u32(a)?, u32(b)?, u32(c)?)),
+            Op::Logic3 { dst, a, b, c, table, truth } => {
+                let value = integer::logic3(*table, u32(a)?, u32(b)?, u32(c)?);
+                if let Some((logic, register, with)) = truth {
+                    let holds = logic_of(*logic, (value != 0).into(), frame.predicate(*with).into());
+                    frame.set(code, *register, Type::Pred, holds.into());
+                }
+                match dst {
+                    Some(dst) => (*dst, Type::B32, value),
+                    None => return Ok(()),
+                }
+            }
             Op::FunnelShift { left, wrap, dst, a, b, c } => {
                 (*dst, Type::B32, integer::funnel_shift(*left, *wrap, u32(a)?, u32(b)?, u32(c)?))
             }
