@@ -290,6 +290,19 @@ fn dynamic_and_static_shared_memory() {
     }
 }
 
+/// Each block finds zeros in its memory, however many ran before it on the same instance.
+#[test]
+fn memory_that_was_never_written() {
+    let kernel = kernel(
+        ".shared .align 4 .b8 odd[330];\n.extern .shared .align 16 .b8 dynamic[];",
+        ".local .align 4 .b32 mine[3];\nmov.u64 %a0, dynamic;\nmul.wide.u32 %a1, %id, 4;\nadd.u64 %a1, %a0, %a1;\nld.shared.u32 %w0, [%a1];\nld.shared.u8 %w1, [odd+329];\n\
+         ld.local.u32 %w2, [mine+8];\nmov.u64 %a2, odd;\nmul.wide.u32 %a3, %id, 4;\nadd.u64 %a2, %a2, %a3;\nld.shared.u32 %w3, [%a2];\nbar.sync 0;\n\
+         st.shared.u32 [%a1], -1;\nst.shared.u8 [odd+329], 255;\nst.local.u32 [mine+8], 7;\nst.shared.u32 [%a2], %id;",
+    );
+    let shape = Shape { grid: [3, 2, 1], dynamic: 4 * 70 + 3, ..block(70) };
+    assert!(words(&kernel, shape).iter().all(|words| *words == [0; 4]));
+}
+
 #[test]
 fn spaces_of_generic_addresses() {
     let kernel = kernel(
