@@ -30,7 +30,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_ptx::kernel::{Launch, Options};
 use steadfast_ptx::layout::Layout;
@@ -323,12 +323,19 @@ impl Device for CpuDevice {
         if stopped.into_inner() { Err(DeviceError::Stopped) } else { Ok(()) }
     }
 
+    fn known(&self, text: &str) -> Option<Arc<Module>> {
+        self.compiler.known(text).map(Arc::new)
+    }
+
     fn load(&mut self, id: ModuleId, source: Source<'_>) -> Result<()> {
-        let Source::Parsed { text, module } = source else {
-            return Err(DeviceError::InvalidModule("the CPU runs nothing but PTX that it can read".into()));
+        let (entries, module) = match source {
+            Source::Parsed { text, module } => (self.compiler.entries(text, &module)?, module),
+            Source::Known { text, outline } => (Compiler::known_entries(text, &outline), outline),
+            Source::CudaOnly { .. } => {
+                return Err(DeviceError::InvalidModule("the CPU runs nothing but PTX that it can read".into()));
+            }
         };
-        let entries = self.compiler.entries(text, &module)?.into_iter().collect();
-        let loaded = self.place_variables(&module, entries)?;
+        let loaded = self.place_variables(&module, entries.into_iter().collect())?;
         self.modules.insert(id, loaded);
         Ok(())
     }
