@@ -48,7 +48,9 @@ fn check(module: &Module) {
 /// All entries, with and without canonical NaNs in turn.
 fn check_translation(module: &Module, chance: usize) {
     for (id, function) in (0..).map(FunctionId).zip(&module.functions).filter(|(_, function)| function.entry) {
-        let options = Options { memory_bytes: 1 << 36, canonical_nans: (chance + id.0 as usize).is_multiple_of(2) };
+        let pick = chance + id.0 as usize;
+        let (canonical_nans, vectors) = (pick.is_multiple_of(2), !pick.is_multiple_of(3));
+        let options = Options { memory_bytes: 1 << 36, canonical_nans, vectors };
         match translate(module, id, &options) {
             Ok(kernel) => check_kernel(&kernel, function),
             Err(error) => assert!(!error.to_string().is_empty()),

@@ -18,6 +18,15 @@
 //! Several instances may run at once, each with disjoint blocks, a `private` of its own and [`Launch::shared`] and [`Launch::local`] of its own, over the
 //! same device memory, unless [`Kernel::sequential`] says that the blocks must run in order. A block finds
 //! zeros in its shared and local memory. Results are the same for every number of instances.
+//!
+//! # In which order the threads of a block run
+//!
+//! As PTX says: in any, between two barriers. It is always the same order for a kernel and the shape of its blocks, whatever the number of instances: one thread after the
+//! other, or ([`Form::Vector`]) four with consecutive places along x instruction by instruction, stores of the same instruction in the order of the lanes. So a race within a
+//! block, which PTX leaves undefined, ends the same way each time; it may end another way with [`Options::vectors`] off. Of several faults in a block one
+//! is reported; which one is fixed likewise.
+
+use serde::{Deserialize, Serialize};
 
 use crate::module::{Parameter, Position};
 
@@ -37,6 +46,36 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Every NaN that arithmetic makes is `0x7fffffff` (f32), `0x7fff` (f16, bf16) or `0xfff8000000000000` … as PTX says; else the processor's.
     pub canonical_nans: bool,
+    /// Whether kernels that can run four threads side by side do so. Results are the same bit for bit; without it translations are smaller.
+    pub vectors: bool,
+}
+
+/// How many threads the code of a kernel runs at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Form {
+    /// Four, as the lanes of vectors, in blocks whose width is a multiple of four; where these disagree on a branch, and in other blocks, one.
+    Vector,
+    /// One, and why.
+    Scalar(Obstacle),
+}
+
+/// Why a kernel has no vector form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Obstacle {
+    /// [`Options::vectors`] is off.
+    Disabled,
+    /// Its threads wait: at barriers, for other lanes, or for what others write.
+    Waits,
+    /// It has atomic operations, or accesses that are ordered with those of other blocks.
+    Atomics,
+    /// It calls device functions.
+    Calls,
+    /// It has local memory.
+    LocalMemory,
+    /// Here it may go different ways in neighbouring threads after it has stored something.
+    Diverges(Position),
+    /// Its code is so large that a second form would cost more than it gains.
+    TooLarge,
 }
 
 /// A translated entry point.
@@ -64,6 +103,8 @@ pub struct Kernel {
     pub frame_bytes: u32,
     /// Blocks must run one after the other, in order: atomics on global memory whose outcome depends on it.
     pub sequential: bool,
+    /// How many threads it runs at a time.
+    pub form: Form,
     /// From offsets in `wasm` to places in the PTX, ascending: a trap at offset `o` belongs to the last entry at or below `o`.
     pub places: Vec<(u32, Position)>,
 }

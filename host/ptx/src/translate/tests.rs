@@ -14,7 +14,7 @@ fn kernels(text: &str, options: &Options) -> Vec<Result<Kernel, String>> {
 
 fn one(body: &str) -> Result<Kernel, String> {
     let text = format!(".version 8.2\n.target sm_75\n.address_size 64\n{body}\n");
-    kernels(&text, &Options { memory_bytes: 1 << 20, canonical_nans: true }).remove(0)
+    kernels(&text, &Options { memory_bytes: 1 << 20, canonical_nans: true, vectors: true }).remove(0)
 }
 
 /// What the device's engine has.
@@ -36,8 +36,8 @@ fn all_kernels_are_valid() {
             continue;
         }
         let text = std::fs::read_to_string(file.path()).unwrap_or_else(|error| panic!("{error}"));
-        for canonical_nans in [false, true] {
-            for kernel in kernels(&text, &Options { memory_bytes: 1 << 30, canonical_nans }) {
+        for (canonical_nans, vectors) in [(false, false), (false, true), (true, false), (true, true)] {
+            for kernel in kernels(&text, &Options { memory_bytes: 1 << 30, canonical_nans, vectors }) {
                 match kernel {
                     Ok(kernel) => validate(&kernel),
                     // NVRTC left a call to a function that it never defined.
@@ -47,7 +47,7 @@ fn all_kernels_are_valid() {
             }
         }
     }
-    assert!(count > 50, "{count} kernels");
+    assert!(count > 100, "{count} kernels");
 }
 
 #[test]
@@ -116,4 +116,18 @@ fn what_only_counts_in_global_memory_needs_no_order() {
     assert!(with("atom.global.add.u32 %r, [0], 1;"));
     assert!(with("red.global.add.f32 [0], %f;"));
     assert!(with("atom.global.exch.b32 %r, [0], 1;"));
+}
+
+#[test]
+fn zz() {
+    let folder = format!("{}/tests/kernels", env!("CARGO_MANIFEST_DIR"));
+    for file in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}")).flatten() {
+        if file.path().extension().is_none_or(|extension| extension != "ptx") {
+            continue;
+        }
+        let text = std::fs::read_to_string(file.path()).unwrap_or_else(|error| panic!("{error}"));
+            for kernel in kernels(&text, &Options { memory_bytes: 1 << 30, canonical_nans: false, vectors: true }) {
+               if let Ok(kernel) = kernel { println!("{} {:?} {}", kernel.name, kernel.form, kernel.wasm.len()); }
+            }
+    }
 }

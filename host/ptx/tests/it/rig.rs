@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use steadfast_ptx::kernel::{Kernel as Translation, Launch, Options};
+use steadfast_ptx::kernel::{Form, Kernel as Translation, Launch, Options};
 use steadfast_ptx::layout::Layout;
 use steadfast_ptx::module::{FunctionId, Module, Space};
 
@@ -83,17 +83,27 @@ pub(crate) struct Kernel {
     pub(crate) module: Module,
     pub(crate) translation: Translation,
     machine: Machine,
+    /// One thread at a time, where the other runs four.
+    scalar: Option<Machine>,
 }
 
 impl Kernel {
     pub(crate) fn new(text: &str, entry: &str) -> Result<Self, String> {
         let module = parse(text)?;
-        let options = Options { memory_bytes: BYTES, canonical_nans: true };
+        let options = |vectors: bool| Options { memory_bytes: BYTES, canonical_nans: true, vectors };
         let id = module.functions.iter().position(|function| function.name == entry).ok_or("no such entry")?;
-        let translation = steadfast_ptx::translate::translate(&module, FunctionId(id as u32), &options)
-            .map_err(|error| error.to_string())?;
+        let translate = |vectors: bool| {
+            steadfast_ptx::translate::translate(&module, FunctionId(id as u32), &options(vectors))
+                .map_err(|error| error.to_string())
+        };
+        let translation = translate(true)?;
         let machine = Machine::new(&translation)?;
-        Ok(Self { module, translation, machine })
+        if std::env::var("FORMS").is_ok() { eprintln!("FORM {} {:?} {}", entry, translation.form, translation.wasm.len()); }
+        let scalar = match translation.form {
+            Form::Vector => Some(Machine::new(&translate(false)?)?),
+            Form::Scalar(_) => None,
+        };
+        Ok(Self { module, translation, machine, scalar })
     }
 
     /// What the oracle leaves in variables and buffers.
@@ -109,7 +119,7 @@ impl Kernel {
         Ok(memory)
     }
 
-    /// What the translation leaves there.
+    /// What the translation leaves there. If it has a vector form, what it leaves without that has to be the same.
     pub(crate) fn translation(&self, run: &Run, start: &Start) -> Result<Vec<u8>, String> {
         self.split(run, start, 1)
     }
@@ -127,7 +137,21 @@ impl Kernel {
             .rev()
             .map(|instance| Part { launch: run.launch(instance), blocks: share(run.blocks(), instance, instances) })
             .collect();
-        self.machine.run(&parts, &run.parameters, &start.memory)
+        let memory = self.machine.run(&parts, &run.parameters, &start.memory);
+        if let Some(scalar) = &self.scalar {
+            let other = scalar.run(&parts, &run.parameters, &start.memory);
+            match (&memory, &other) {
+                (Ok(memory), Ok(other)) => {
+                    if let Some(at) = memory.iter().zip(other).position(|(one, other)| one != other) {
+                        let (got, expected) = (memory[at], other[at]);
+                        return Err(format!("vectors leave {got:#x} at {at:#x}, one thread at a time {expected:#x}"));
+                    }
+                }
+                (Err(_), Err(_)) => {}
+                _ => return Err(format!("with vectors {memory:?}, without {other:?}").chars().take(400).collect()),
+            }
+        }
+        memory
     }
 }
 

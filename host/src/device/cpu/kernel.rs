@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
-use steadfast_ptx::kernel::{Kernel, Options};
+use steadfast_ptx::kernel::{Form, Kernel, Options};
 use steadfast_ptx::module::{Function, FunctionId, Module, Position};
 use steadfast_ptx::parse::parse;
 use steadfast_ptx::translate::translate;
@@ -168,9 +168,9 @@ impl Compiler {
 
     /// Names everything that an entry's machine code, or the outline, depends on, beside the engine.
     fn digest(&self, text: &blake3::Hash, part: &str) -> String {
-        let Options { memory_bytes, canonical_nans } = self.options;
+        let Options { memory_bytes, canonical_nans, vectors } = self.options;
         let translation = steadfast_ptx::TRANSLATION;
-        let whole = format!("kernel {text} {memory_bytes} {canonical_nans} {translation} {part}");
+        let whole = format!("kernel {text} {memory_bytes} {canonical_nans} {vectors} {translation} {part}");
         blake3::hash(whole.as_bytes()).to_hex().to_string()
     }
 }
@@ -209,6 +209,7 @@ struct Record {
     frame_base: u32,
     frame_bytes: u32,
     sequential: bool,
+    form: Form,
     /// Offset, line, column.
     places: Vec<(u32, u32, u32)>,
 }
@@ -222,6 +223,7 @@ impl Record {
             frame_base: kernel.frame_base,
             frame_bytes: kernel.frame_bytes,
             sequential: kernel.sequential,
+            form: kernel.form,
             places: kernel.places.iter().map(|(offset, place)| (*offset, place.line, place.column)).collect(),
         }
     }
@@ -240,6 +242,7 @@ impl Record {
             frame_base: self.frame_base,
             frame_bytes: self.frame_bytes,
             sequential: self.sequential,
+            form: self.form,
             places: places.collect(),
         }
     }

@@ -144,7 +144,7 @@ impl CpuDevice {
         let crew = Crew::new(settings.cores.get(), engine::THREAD_STACK).map_err(OpenError::Threads)?;
         let ticked = engine.clone();
         let stopper = Stopper::new(move || ticked.increment_epoch());
-        let options = Options { memory_bytes: bytes, canonical_nans: settings.canonical_nans };
+        let options = Options { memory_bytes: bytes, canonical_nans: settings.canonical_nans, vectors: true };
         let cores = settings.cores.get();
         let name = format!("the CPU ({cores} {})", if cores == 1 { "core" } else { "cores" });
         Ok(Self {

@@ -1,16 +1,20 @@
 //! `run` for kernels whose threads never wait: the loop over blocks, what is the same for all threads of a block, the loop over threads, the body.
 //!
+//! Where the body has a vector form (see `groups`), it runs the blocks whose width suits it.
+//!
 //! A short body stands several times in a turn of the loop along x (see [`copies`]).
 
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::clear::clear;
+use super::groups;
 use super::module::{Functions, Parts, block_index, prologue};
 use super::plan::Plan;
 use super::structure::{self, Exits, copies};
 use super::unit::{Area, Code, PRIVATE, Unit};
 use crate::kernel::Launch;
 use crate::translate::graph::Graph;
+use crate::translate::lanes::LANES;
 use crate::translate::ir::{Edge, Function, Input, Inst, Suspension, Value};
 
 /// Operations in all copies, at most.
@@ -56,6 +60,11 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
         let at = MemArg { offset: u64::from(Launch::BLOCK) + 4 * axis as u64, align: 2, memory_index: PRIVATE };
         sink.i32_const(0).i32_load(at).local_set(size);
     }
+    if parts.vector {
+        let mut sink = unit.sink();
+        sink.local_get(sizes[0]).i32_const(LANES as i32 - 1).i32_and().i32_eqz().if_(BlockType::Empty);
+        sink.local_get(first).local_get(last).call(groups::GROUPS).return_().end();
+    }
     let copies = copies(body, &graph, MOST_OPERATIONS);
     // Along x: behind the last whole turn.
     let whole = unit.code.local(ValType::I32);
@@ -81,7 +90,7 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
     row(&mut unit, &graph, 1, sizes[0]);
     let mut sink = unit.sink();
     for (axis, size) in [(y, sizes[1]), (z, sizes[2])] {
-        increment(&mut sink, axis);
+        increment(&mut sink, axis, 1);
         sink.local_get(axis).local_get(size).i32_lt_u().br_if(0).end();
     }
     sink.local_get(first).i64_const(1).i64_add().local_set(first).br(0).end().end();
@@ -89,7 +98,7 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
 }
 
 /// The threads of a row from the present x to `end`, so many in a turn.
-fn row(unit: &mut Unit<'_>, graph: &Graph, copies: u32, end: u32) {
+pub fn row(unit: &mut Unit<'_>, graph: &Graph, copies: u32, end: u32) {
     let [x, ..] = unit.thread.axes.unwrap_or_default();
     let (linear, counted) = (unit.thread.linear, reads_linear(unit.function));
     let uniform = unit.parts.uniform;
@@ -100,9 +109,9 @@ fn row(unit: &mut Unit<'_>, graph: &Graph, copies: u32, end: u32) {
         let mut sink = unit.sink();
         sink.end();
         if counted {
-            increment(&mut sink, linear);
+            increment(&mut sink, linear, 1);
         }
-        increment(&mut sink, x);
+        increment(&mut sink, x, 1);
     }
     unit.sink().local_get(x).local_get(end).i32_lt_u().br_if(0).end().end();
 }
@@ -112,6 +121,7 @@ fn reads_linear(body: &Function) -> bool {
     body.values.iter().any(|definition| matches!(definition.inst, Inst::Input(Input::Linear)))
 }
 
-fn increment(sink: &mut InstructionSink<'_>, local: u32) {
-    sink.local_get(local).i32_const(1).i32_add().local_set(local);
+/// Adds to a local.
+pub fn increment(sink: &mut InstructionSink<'_>, local: u32, by: u32) {
+    sink.local_get(local).i32_const(by as i32).i32_add().local_set(local);
 }

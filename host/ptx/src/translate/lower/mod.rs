@@ -1,4 +1,4 @@
-//! The intermediate form to WebAssembly, for one thread at a time.
+//! The intermediate form to WebAssembly, for one thread at a time or for four as the lanes of vectors.
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -7,13 +7,16 @@
 //! | [`plan`] | which values get a local, and which are computed where they are used |
 //! | [`structure`] | blocks and jumps as nested `block`, `loop`, `if` |
 //! | [`ops`] | one operation |
+//! | [`vector`], [`vector_ops`] | the same for four threads at once: values in their shapes, operations |
 //! | [`clear`] | what a block finds in its memory: zeros |
 //! | [`flat`] | `run` for kernels whose threads never wait: the loop over threads round the body |
+//! | [`groups`] | the same for groups of four threads |
 //! | [`region`] | a region of a body whose threads wait |
 //! | [`schedule`], [`meet`] | `run` for those: who runs next, and what lanes exchange |
 
 mod clear;
 mod flat;
+mod groups;
 mod meet;
 mod module;
 mod ops;
@@ -22,5 +25,7 @@ mod region;
 mod schedule;
 mod structure;
 mod unit;
+mod vector;
+mod vector_ops;
 
 pub use module::kernel;

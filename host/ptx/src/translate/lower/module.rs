@@ -9,8 +9,8 @@ use wasm_encoder::{
 };
 
 use super::unit::{Area, Code, PRIVATE, Unit, wasm_type};
-use super::{flat, meet, plan, region, schedule, structure};
-use crate::kernel::{Kernel, Launch, Options};
+use super::{flat, groups, meet, plan, region, schedule, structure};
+use crate::kernel::{Form, Kernel, Launch, Obstacle, Options};
 use crate::module::{Function as PtxFunction, Position};
 use crate::translate::build::program::Built;
 use crate::translate::error::{Result, TranslateError};
@@ -80,6 +80,8 @@ pub struct Parts<'a> {
     pub regions: &'a Regions,
     /// Which values of the body are uniform.
     pub uniform: &'a [bool],
+    /// Whether it has a vector form.
+    pub vector: bool,
     /// Where things lie in the private memory.
     pub layout: Layout,
     /// Bytes of a frame.
@@ -127,11 +129,17 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let shared_bytes = built.shared_bytes;
     let mut functions = Functions { types: Vec::new(), bodies: Vec::new() };
     let indirect_types = indirect_types(&program, &mut functions);
-    let first_region = if waits { schedule::FUNCTIONS } else { 1 };
+    let wide = if waits { Err(Obstacle::Waits) } else { vector_form(&program, local_bytes, options) };
+    let first_region = match &wide {
+        _ if waits => schedule::FUNCTIONS,
+        Ok(_) => groups::FUNCTIONS,
+        Err(_) => 1,
+    };
     let parts = Parts {
         program: &program,
         regions: &regions,
         uniform: &uniform,
+        vector: wide.is_ok(),
         layout,
         frame_bytes: if waits { frames.bytes } else { 0 },
         local_bytes,
@@ -146,6 +154,9 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         region::add(&mut functions, &parts, &frames);
     } else {
         flat::add(&mut functions, &parts);
+        if let Ok(wide) = &wide {
+            groups::add(&mut functions, &parts, wide);
+        }
     }
     for function in &program.functions {
         routine(&mut functions, function, &parts);
@@ -166,8 +177,18 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         frame_base: layout.frames,
         frame_bytes: parts.frame_bytes,
         sequential: built.sequential,
+        form: wide.as_ref().map_or_else(|obstacle| Form::Scalar(*obstacle), |_| Form::Vector),
         places,
     })
+}
+
+/// The body for four threads at once, where they never wait.
+fn vector_form(program: &Program, local_bytes: u32, options: &Options) -> std::result::Result<groups::Wide, Obstacle> {
+    match (options.vectors, local_bytes) {
+        (false, _) => Err(Obstacle::Disabled),
+        (true, 0) => groups::Wide::of(&program.body, program, |body| uniform_values(body, program)),
+        (true, _) => Err(Obstacle::LocalMemory),
+    }
 }
 
 fn uniform_values(function: &Function, program: &Program) -> Vec<bool> {

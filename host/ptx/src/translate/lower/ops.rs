@@ -159,7 +159,8 @@ impl Unit<'_> {
         }
     }
 
-    fn unary(&mut self, op: Unary, a: Value) {
+    /// One operand.
+    pub fn unary(&mut self, op: Unary, a: Value) {
         let kind = self.function.kind(a);
         match (op, kind) {
             (Unary::Flush | Unary::Canonical | Unary::Saturate, Kind::F32) => return self.special_32(op, a),
@@ -290,7 +291,8 @@ impl Unit<'_> {
         }
     }
 
-    fn binary(&mut self, op: Binary, a: Value, b: Value) {
+    /// Two operands.
+    pub fn binary(&mut self, op: Binary, a: Value, b: Value) {
         let kind = self.function.kind(a);
         match (op, kind) {
             (Binary::MinNumber | Binary::MaxNumber, Kind::F32) => {

@@ -28,8 +28,17 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// For the blocks of `graph`, with a local for everything: what is wanted of a value differs from one use to the next.
+    pub fn with_locals(function: &Function, graph: &Graph, uniform: &[bool]) -> Self {
+        Self::for_blocks(function, graph, uniform, [&[]; 2], 0)
+    }
+
     /// For the blocks of `graph`; `loaded` are values that come from the frame, `kept` those that are read when the unit is left.
     pub fn new(function: &Function, graph: &Graph, uniform: &[bool], loaded: &[Value], kept: &[Value]) -> Self {
+        Self::for_blocks(function, graph, uniform, [loaded, kept], DEEPEST)
+    }
+
+    fn for_blocks(function: &Function, graph: &Graph, uniform: &[bool], outside: [&[Value]; 2], deepest: u32) -> Self {
         let count = function.values.len();
         let mut plan = Self {
             inlined: vec![false; count],
@@ -40,11 +49,11 @@ impl Plan {
         };
         plan.find_first(function, graph, uniform);
         plan.count(function, graph, uniform);
-        for value in loaded.iter().chain(kept) {
+        for value in outside.into_iter().flatten() {
             plan.global[value.0 as usize] = true;
         }
         for block in &graph.order {
-            plan.block(function, *block, uniform);
+            plan.block(function, *block, uniform, deepest);
         }
         plan
     }
@@ -112,7 +121,7 @@ impl Plan {
         }
     }
 
-    fn block(&mut self, function: &Function, block: u32, uniform: &[bool]) {
+    fn block(&mut self, function: &Function, block: u32, uniform: &[bool], deepest: u32) {
         let data = &function.blocks[block as usize];
         let end = data.insts.len();
         // How many effects come before each instruction.
@@ -146,7 +155,7 @@ impl Plan {
                 Inst::Load(access, _) => !access.atomic && used_at.is_some_and(|at| effects[at] == effects[index]),
                 _ => !has_effect(inst),
             };
-            let inline = once && movable && depth < DEEPEST && used_at.is_some();
+            let inline = once && movable && depth < deepest && used_at.is_some();
             let at = if inline { used_at.unwrap_or(index) } else { index };
             self.inlined[value.0 as usize] = inline;
             for operand in inst.operands() {

@@ -198,8 +198,8 @@ impl<'f> Writer<'_, 'f> {
         self.depth += 1;
         for _ in 0..short.copies {
             // What it leaves behind is in the same locals each time, as long as none is released.
-            self.unit.block(block, self.uniform);
-            self.unit.value(short.condition);
+            self.unit.block(block, self.uniform, self.depth);
+            self.unit.condition(short.condition, self.depth);
             let mut sink = self.unit.sink();
             if !short.inverted {
                 sink.i32_eqz();
@@ -214,7 +214,7 @@ impl<'f> Writer<'_, 'f> {
     }
 
     fn body(&mut self, block: u32) {
-        self.unit.block(block, self.uniform);
+        self.unit.block(block, self.uniform, self.depth);
         let function = self.unit.function;
         let data = &function.blocks[block as usize];
         self.tasks.push(Task::Release(block));
@@ -235,7 +235,7 @@ impl<'f> Writer<'_, 'f> {
     }
 
     fn branch(&mut self, block: u32, condition: Value, yes: &'f Edge, no: &'f Edge) {
-        self.unit.value(condition);
+        self.unit.condition(condition, self.depth);
         if let Some(label) = self.plain(block, yes) {
             let depth = self.depth;
             self.unit.sink().br_if(depth - 1 - label);
@@ -311,8 +311,7 @@ impl<'f> Writer<'_, 'f> {
         let moves = moves.into_iter().filter(|(parameter, argument)| parameter != argument);
         let mut targets = Vec::new();
         for (parameter, argument) in moves {
-            self.unit.value(argument);
-            targets.push(self.unit.local_of(parameter));
+            self.unit.argument(parameter, argument, &mut targets);
         }
         for target in targets.into_iter().rev() {
             self.unit.sink().local_set(target);

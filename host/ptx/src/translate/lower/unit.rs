@@ -6,6 +6,7 @@ use wasm_encoder::{InstructionSink, ValType};
 
 use super::module::{Parts, Places};
 use super::plan::Plan;
+use super::vector::{Lanes, Part};
 use crate::module::Position;
 use crate::translate::ir::{Function, Input, Inst, Kind, Value};
 
@@ -121,13 +122,15 @@ pub struct Unit<'a> {
     pub thread: Thread,
     /// What it shares with other units.
     pub parts: &'a Parts<'a>,
+    /// What it needs to run four threads at once; without it, it runs one.
+    pub lanes: Option<Lanes<'a>>,
     locals: HashMap<Value, u32>,
 }
 
 impl<'a> Unit<'a> {
     /// A unit of which nothing is written yet.
     pub fn new(function: &'a Function, plan: Plan, code: Code, parts: &'a Parts<'a>) -> Self {
-        Self { function, plan, code, thread: Thread::default(), parts, locals: HashMap::new() }
+        Self { function, plan, code, thread: Thread::default(), parts, lanes: None, locals: HashMap::new() }
     }
 
     /// Where instructions are written to.
@@ -140,9 +143,14 @@ impl<'a> Unit<'a> {
         if let Some(local) = self.locals.get(&value) {
             return *local;
         }
-        let local = self.code.local(wasm_type(self.function.kind(value)));
+        let local = self.code.local(self.local_type(value));
         self.locals.insert(value, local);
         local
+    }
+
+    fn local_type(&self, value: Value) -> ValType {
+        let vector = self.lanes.as_ref().is_some_and(|lanes| !lanes.is_line(value));
+        if vector { ValType::V128 } else { wasm_type(self.function.kind(value)) }
     }
 
     /// Computes what is the same for all threads.
@@ -158,8 +166,11 @@ impl<'a> Unit<'a> {
         self.sink().local_set(local);
     }
 
-    /// The instructions of a block.
-    pub fn block(&mut self, block: u32, uniform: &[bool]) {
+    /// The instructions of a block; `depth` labels are open within the unit.
+    pub fn block(&mut self, block: u32, uniform: &[bool], depth: u32) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.depth = depth;
+        }
         let insts = &self.function.blocks[block as usize].insts;
         let mut ends: HashMap<usize, Vec<Value>> = HashMap::new();
         for (index, value) in insts.iter().enumerate() {
@@ -167,7 +178,10 @@ impl<'a> Unit<'a> {
                 continue;
             }
             let definition = &self.function.values[value.0 as usize];
-            self.expression(*value);
+            match &self.lanes {
+                Some(_) => self.vector(*value),
+                None => self.expression(*value),
+            }
             for done in ends.remove(&index).into_iter().flatten() {
                 self.forget(done);
             }
@@ -175,11 +189,12 @@ impl<'a> Unit<'a> {
                 continue;
             }
             if self.plan.uses[value.0 as usize] == 0 && !self.plan.global[value.0 as usize] {
-                self.sink().drop();
+                for _ in 0..self.locals_of(*value) {
+                    self.sink().drop();
+                }
                 continue;
             }
-            let local = self.local_of(*value);
-            self.sink().local_set(local);
+            self.keep(*value);
             if !self.plan.global[value.0 as usize] {
                 let last = self.plan.last.get(value).copied().unwrap_or(insts.len());
                 ends.entry(last).or_default().push(*value);
@@ -198,13 +213,44 @@ impl<'a> Unit<'a> {
     }
 
     fn forget(&mut self, value: Value) {
-        if let Some(local) = self.locals.remove(&value) {
+        let second = self.lanes.as_mut().and_then(|lanes| lanes.seconds.remove(&value));
+        for local in self.locals.remove(&value).into_iter().chain(second) {
             self.code.release(local);
         }
     }
 
-    /// Puts a value on the stack.
+    /// Puts the condition of a branch on the stack, `depth` labels being open within the unit.
+    pub fn condition(&mut self, value: Value, depth: u32) {
+        if self.lanes.is_some() {
+            self.agreed(value, depth);
+        } else {
+            self.value(value);
+        }
+    }
+
+    /// Puts what a block's parameter becomes on the stack, and notes the locals where it belongs.
+    pub fn argument(&mut self, parameter: Value, argument: Value, targets: &mut Vec<u32>) {
+        if self.lanes.is_some() {
+            self.vector_argument(parameter, argument);
+        } else {
+            self.value(argument);
+        }
+        targets.push(self.local_of(parameter));
+        if self.locals_of(parameter) > 1 {
+            targets.push(self.second_of(parameter));
+        }
+    }
+
+    /// Puts a value on the stack, or of a unit with lanes the part that is asked for.
     pub fn value(&mut self, value: Value) {
+        match self.lanes.as_ref().map(|lanes| lanes.part) {
+            None | Some(Part::Base) => self.scalar_value(value),
+            Some(part) => self.part_of(value, part),
+        }
+    }
+
+    /// Puts what stands in the first local of a value on the stack.
+    pub fn scalar_value(&mut self, value: Value) {
         match self.function.inst(value) {
             Inst::Const(bits) => self.constant(self.function.kind(value), *bits),
             Inst::Argument(index) => {
@@ -217,6 +263,16 @@ impl<'a> Unit<'a> {
                 self.sink().local_get(local);
             }
         }
+    }
+
+    /// Writes what is on the stack to the locals of a value.
+    fn keep(&mut self, value: Value) {
+        if self.locals_of(value) > 1 {
+            let second = self.second_of(value);
+            self.sink().local_set(second);
+        }
+        let local = self.local_of(value);
+        self.sink().local_set(local);
     }
 
     fn constant(&mut self, kind: Kind, bits: u64) {

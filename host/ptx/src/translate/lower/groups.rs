@@ -1,0 +1,199 @@
+//! The vector form of a kernel whose threads never wait: the loop over blocks, and in each over groups of four threads side by side.
+//!
+//! ```text
+//!  run(first, last)        blocks whose width is a multiple of four: groups(first, last); else one thread after the other
+//!  groups(first, last)     for each block, for each row, for each group: the body for four lanes
+//!  threads(x, end, y, z, linear)   the threads of a row from x to end, one by one: what a group that was given up needs
+//! ```
+//!
+//! A group that is given up has done work in vain. Where that happens to more than a quarter of a block's groups, the rest of the block runs one by one.
+
+use wasm_encoder::{BlockType, MemArg, ValType};
+
+use super::clear::clear;
+use super::flat::{self, increment};
+use super::module::{Functions, Parts, block_index};
+use super::plan::Plan;
+use super::structure::{self, Exits, copies};
+use super::unit::{Area, Code, PRIVATE, Unit};
+use super::vector::Lanes;
+use crate::kernel::{Launch, Obstacle};
+use crate::translate::graph::Graph;
+use crate::translate::if_conversion::{convert_one, join_chains};
+use crate::translate::ir::{Edge, Function, Program, Suspension, Value};
+use crate::translate::lanes::{LANES, Shape, shapes};
+
+/// Index of `groups`, behind `run`; `threads` follows.
+pub const GROUPS: u32 = 1;
+const THREADS: u32 = 2;
+/// Functions of a kernel with a vector form, in front of its routines.
+pub const FUNCTIONS: u32 = 3;
+
+/// Operations in all copies of the body, at most.
+const MOST_OPERATIONS: usize = 128;
+/// Branches that become selections, at most.
+const MOST_CONVERSIONS: usize = 64;
+
+/// A kernel's body made for groups, and what is known of it.
+pub struct Wide {
+    body: Function,
+    graph: Graph,
+    uniform: Vec<bool>,
+    shapes: Vec<Shape>,
+}
+
+impl Wide {
+    /// Of a body whose threads never wait.
+    pub fn of(body: &Function, program: &Program, uniform_of: impl Fn(&Function) -> Vec<bool>) -> Result<Self, Obstacle> {
+        let pure: Vec<bool> = program.functions.iter().map(|function| function.pure).collect();
+        let mut body = body.clone();
+        let mut left = MOST_CONVERSIONS;
+        loop {
+            join_chains(&mut body);
+            let (graph, uniform) = (Graph::of(&body), uniform_of(&body));
+            let shapes = shapes(&body, &graph, &uniform, &pure);
+            let varying = |value: Value| match &shapes {
+                Ok(shapes) => shapes[value.0 as usize] != Shape::SAME,
+                Err(_) => !uniform[value.0 as usize],
+            };
+            let refused = matches!(shapes, Err(ref obstacle) if !matches!(obstacle, Obstacle::Diverges(_)));
+            if !refused && left > 0 && convert_one(&mut body, &graph, varying) {
+                left -= 1;
+                continue;
+            }
+            return Ok(Self { shapes: shapes?, body, graph, uniform });
+        }
+    }
+}
+
+/// The end of the lanes is the end of the group.
+struct GroupExits;
+
+impl Exits for GroupExits {
+    fn leaves(&self, _: u32) -> bool {
+        false
+    }
+
+    fn hop(&self, _: &mut Unit<'_>, _: &Edge, _: u32) {}
+
+    fn suspend(&self, unit: &mut Unit<'_>, _: &Suspension, _: &Edge, _: u32) {
+        unit.sink().unreachable();
+    }
+
+    fn finish(&self, unit: &mut Unit<'_>, _: Option<Value>, depth: u32) {
+        unit.sink().br(depth + 1);
+    }
+}
+
+/// Locals of `groups`.
+struct Locals {
+    width: u32,
+    /// How many more groups of the block may be given up.
+    patience: u32,
+    axes: [u32; 3],
+    linear: u32,
+}
+
+/// Adds `groups` and `threads`.
+pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, wide: &'a Wide) {
+    let body = &wide.body;
+    let plan = Plan::with_locals(body, &wide.graph, &wide.uniform);
+    let (first, last) = (0, 1);
+    let mut code = Code::new(2);
+    let sizes = [0; 3].map(|_| code.local(ValType::I32));
+    let mut local = || code.local(ValType::I32);
+    let locals = Locals { width: sizes[0], patience: local(), axes: [local(), local(), local()], linear: local() };
+    let whole = local();
+    let mut unit = Unit::new(body, plan, code, parts);
+    unit.lanes = Some(Lanes::new(&wide.shapes));
+    unit.thread.linear = locals.linear;
+    unit.thread.axes = Some(locals.axes);
+    let copies = copies(body, &wide.graph, MOST_OPERATIONS);
+    let mut sink = unit.sink();
+    for (axis, size) in sizes.into_iter().enumerate() {
+        let at = MemArg { offset: u64::from(Launch::BLOCK) + 4 * axis as u64, align: 2, memory_index: PRIVATE };
+        sink.i32_const(0).i32_load(at).local_set(size);
+    }
+    sink.local_get(locals.width).i32_const(-((copies * LANES) as i32)).i32_and().local_set(whole);
+    // For each block:
+    sink.block(BlockType::Empty).loop_(BlockType::Empty);
+    sink.local_get(first).local_get(last).i64_ge_u().br_if(1);
+    block_index(&mut unit.code, first);
+    clear(&mut unit.code, parts);
+    unit.preamble();
+    let mut sink = unit.sink();
+    sink.local_get(sizes[0]).local_get(sizes[1]).i32_mul().local_get(sizes[2]).i32_mul();
+    sink.i32_const((4 * LANES) as i32).i32_div_u().i32_const(1).i32_add().local_set(locals.patience);
+    sink.i32_const(0).local_set(locals.linear);
+    let [x, y, z] = locals.axes;
+    for axis in [z, y] {
+        sink.i32_const(0).local_set(axis).loop_(BlockType::Empty);
+    }
+    sink.i32_const(0).local_set(x);
+    if copies > 1 {
+        row(&mut unit, wide, &locals, copies, whole);
+    }
+    row(&mut unit, wide, &locals, 1, locals.width);
+    let mut sink = unit.sink();
+    for (axis, size) in [(y, sizes[1]), (z, sizes[2])] {
+        increment(&mut sink, axis, 1);
+        sink.local_get(axis).local_get(size).i32_lt_u().br_if(0).end();
+    }
+    sink.local_get(first).i64_const(1).i64_add().local_set(first).br(0).end().end();
+    functions.add(&[ValType::I64, ValType::I64], &[], unit.code);
+    threads(functions, parts);
+}
+
+/// The groups of a row from the present x to `end`, so many in a turn.
+fn row(unit: &mut Unit<'_>, wide: &Wide, locals: &Locals, copies: u32, end: u32) {
+    let [x, ..] = locals.axes;
+    unit.sink().local_get(x).local_get(end).i32_lt_u().if_(BlockType::Empty).loop_(BlockType::Empty);
+    let mut sink = unit.sink();
+    sink.local_get(locals.patience).i32_eqz().if_(BlockType::Empty);
+    one_by_one(unit, locals, |sink| {
+        sink.local_get(locals.width);
+    });
+    let mut sink = unit.sink();
+    sink.local_get(locals.linear).local_get(locals.width).i32_add().local_get(x).i32_sub().local_set(locals.linear);
+    sink.local_get(locals.width).local_set(x).else_();
+    for _ in 0..copies {
+        unit.sink().block(BlockType::Empty).block(BlockType::Empty);
+        structure::write(unit, &wide.graph, &wide.uniform, &GroupExits);
+        unit.sink().end();
+        // Given up.
+        one_by_one(unit, locals, |sink| {
+            sink.local_get(x).i32_const(LANES as i32).i32_add();
+        });
+        let mut sink = unit.sink();
+        sink.local_get(locals.patience).local_get(locals.patience).i32_const(0).i32_ne().i32_sub();
+        sink.local_set(locals.patience).end();
+        increment(&mut sink, locals.linear, LANES);
+        increment(&mut sink, x, LANES);
+    }
+    unit.sink().end().local_get(x).local_get(end).i32_lt_u().br_if(0).end().end();
+}
+
+/// Calls `threads` for those from the present x to the end that `end` puts on the stack.
+fn one_by_one(unit: &mut Unit<'_>, locals: &Locals, end: impl FnOnce(&mut wasm_encoder::InstructionSink<'_>)) {
+    let [x, y, z] = locals.axes;
+    let mut sink = unit.sink();
+    sink.local_get(x);
+    end(&mut sink);
+    sink.local_get(y).local_get(z).local_get(locals.linear).call(THREADS);
+}
+
+/// Adds `threads`.
+fn threads<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
+    let body = &parts.program.body;
+    let graph = Graph::of(body);
+    let plan = Plan::new(body, &graph, parts.uniform, &[], &[]);
+    let mut unit = Unit::new(body, plan, Code::new(5), parts);
+    let (x, end, y, z, linear) = (0, 1, 2, 3, 4);
+    unit.thread.axes = Some([x, y, z]);
+    unit.thread.linear = linear;
+    unit.thread.call_area = Area { local: None, offset: parts.layout.calls };
+    unit.thread.next_call_area = Area { local: None, offset: parts.layout.calls + body.call_area };
+    unit.preamble();
+    flat::row(&mut unit, &graph, 1, end);
+    functions.add(&[ValType::I32; 5], &[], unit.code);
+}

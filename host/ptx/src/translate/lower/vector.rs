@@ -1,0 +1,281 @@
+//! The values of a unit that runs four threads at once, in the shapes that [`crate::translate::lanes`] gives them.
+//!
+//! What an operation reads of its operands is a [`Part`]: so the code for one thread serves the lines (their base), and lane by lane everything that vectors lack.
+
+use std::collections::HashMap;
+
+use wasm_encoder::ValType;
+
+use super::unit::Unit;
+use crate::translate::ir::{Inst, Kind, Unary, Value};
+use crate::translate::lanes::{LANES, Shape};
+
+/// What of a value is put on the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Of a line: the first lane's.
+    Base,
+    /// All four lanes, of 32 bits each.
+    Words,
+    /// Two lanes of 64 bits: the first two or the last two.
+    Half(u32),
+    /// One lane's, as a thread by itself would have it.
+    Lane(u32),
+}
+
+/// What a unit needs to run four threads at once.
+pub struct Lanes<'a> {
+    /// How each value is held.
+    pub shapes: &'a [Shape],
+    /// What is read of values at present.
+    pub part: Part,
+    /// Labels open within the unit. The one round it ends the group, the one behind that gives it up: `br depth` to give up, `br depth + 1` to end.
+    pub depth: u32,
+    /// The second locals of values of 64 bits.
+    pub seconds: HashMap<Value, u32>,
+}
+
+impl<'a> Lanes<'a> {
+    /// Before anything is written.
+    pub fn new(shapes: &'a [Shape]) -> Self {
+        Self { shapes, part: Part::Base, depth: 0, seconds: HashMap::new() }
+    }
+
+    /// Whether one scalar stands for all lanes.
+    pub fn is_line(&self, value: Value) -> bool {
+        matches!(self.shapes[value.0 as usize], Shape::Line(_))
+    }
+}
+
+/// Four lanes of 32 bits as an immediate.
+fn quad(lanes: impl Fn(u32) -> u32) -> i128 {
+    (0..LANES).fold(0_u128, |bits, lane| bits | u128::from(lanes(lane)) << (32 * lane)) as i128
+}
+
+/// Two of 64.
+fn double(lanes: impl Fn(u64) -> u64) -> i128 {
+    (u128::from(lanes(0)) | u128::from(lanes(1)) << 64) as i128
+}
+
+/// The even words of two vectors, one behind the other.
+pub const EVEN_WORDS: [u8; 16] = [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27];
+/// The lower halves of two vectors.
+pub const LOWER_HALVES: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
+/// The upper half of a vector, twice.
+pub const UPPER_HALF: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15];
+
+impl Unit<'_> {
+    /// How a value is held.
+    pub fn shape(&self, value: Value) -> Shape {
+        self.lanes.as_ref().map_or(Shape::SAME, |lanes| lanes.shapes[value.0 as usize])
+    }
+
+    /// How many locals a value has.
+    pub fn locals_of(&self, value: Value) -> u32 {
+        if self.shape(value) == Shape::Pair { 2 } else { 1 }
+    }
+
+    /// The local with the last two lanes of a pair.
+    pub fn second_of(&mut self, value: Value) -> u32 {
+        let code = &mut self.code;
+        let second = self.lanes.as_mut().map(|lanes| *lanes.seconds.entry(value).or_insert_with(|| code.local(ValType::V128)));
+        second.unwrap_or(0)
+    }
+
+    /// Does something with another part of the operands.
+    pub fn with_part<T>(&mut self, part: Part, write: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.lanes.as_mut().map(|lanes| std::mem::replace(&mut lanes.part, part));
+        let result = write(self);
+        if let (Some(lanes), Some(before)) = (&mut self.lanes, before) {
+            lanes.part = before;
+        }
+        result
+    }
+
+    /// Puts a part of a value on the stack.
+    pub fn part_of(&mut self, value: Value, part: Part) {
+        match part {
+            Part::Base => self.scalar_value(value),
+            Part::Words => self.words(value),
+            Part::Half(half) => self.half(value, half),
+            Part::Lane(lane) => self.lane(value, lane),
+        }
+    }
+
+    /// The number that all lanes have, or the first lane's.
+    pub fn base(&mut self, value: Value) {
+        self.with_part(Part::Base, |unit| unit.scalar_value(value));
+    }
+
+    /// Four lanes of 32 bits; of predicates, 0 or 1.
+    pub fn words(&mut self, value: Value) {
+        match (self.shape(value), self.function.inst(value)) {
+            (Shape::Line(_), Inst::Const(bits)) => {
+                let bits = *bits as u32;
+                self.sink().v128_const(quad(|_| bits));
+            }
+            (Shape::Line(stride), _) => {
+                self.base(value);
+                if self.function.kind(value) == Kind::F32 {
+                    self.sink().f32x4_extract_lane(0).f32x4_splat();
+                } else {
+                    self.sink().i32x4_splat();
+                }
+                if stride != 0 {
+                    self.sink().v128_const(quad(|lane| (stride as u32).wrapping_mul(lane))).i32x4_add();
+                }
+            }
+            (Shape::Mask, _) => {
+                self.base(value);
+                self.sink().i32_const(31).i32x4_shr_u();
+            }
+            _ => self.base(value),
+        }
+    }
+
+    /// Two lanes of 64 bits.
+    pub fn half(&mut self, value: Value, half: u32) {
+        let Shape::Line(stride) = self.shape(value) else {
+            let local = if half == 0 { self.local_of(value) } else { self.second_of(value) };
+            self.sink().local_get(local);
+            return;
+        };
+        self.base(value);
+        if self.function.kind(value) == Kind::F64 {
+            self.sink().f64x2_splat();
+        } else {
+            self.sink().i64x2_splat();
+        }
+        if stride != 0 {
+            let first = u64::from(2 * half);
+            self.sink().v128_const(double(|lane| (stride as u64).wrapping_mul(first + lane))).i64x2_add();
+        }
+    }
+
+    /// Four predicates as all ones or zeros: where a value is not 0.
+    pub fn mask(&mut self, value: Value) {
+        if self.shape(value) == Shape::Mask {
+            self.base(value);
+        } else {
+            self.words(value);
+            self.sink().v128_const(0).i32x4_ne();
+        }
+    }
+
+    /// What a thread by itself would have on the stack.
+    fn lane(&mut self, value: Value, lane: u32) {
+        let kind = self.function.kind(value);
+        let place = lane as u8;
+        match (self.shape(value), kind) {
+            (Shape::Line(stride), _) => {
+                self.base(value);
+                let distance = stride.wrapping_mul(i64::from(lane));
+                match kind {
+                    _ if distance == 0 => {}
+                    Kind::I64 => {
+                        self.sink().i64_const(distance).i64_add();
+                    }
+                    _ => {
+                        self.sink().i32_const(distance as i32).i32_add();
+                    }
+                }
+            }
+            (Shape::Pair, _) => {
+                self.half(value, lane / 2);
+                let mut sink = self.sink();
+                if kind == Kind::F64 {
+                    sink.f64x2_extract_lane(place % 2)
+                } else {
+                    sink.i64x2_extract_lane(place % 2)
+                };
+            }
+            (_, Kind::F32) => {
+                self.base(value);
+                if lane > 0 {
+                    self.sink().f32x4_extract_lane(place).f32x4_splat();
+                }
+            }
+            _ => {
+                self.words(value);
+                self.sink().i32x4_extract_lane(place);
+            }
+        }
+    }
+
+    /// What a parameter of a block becomes, in the shape that it has.
+    pub fn vector_argument(&mut self, parameter: Value, argument: Value) {
+        match self.shape(parameter) {
+            Shape::Line(_) => self.base(argument),
+            Shape::Mask | Shape::Words => self.words(argument),
+            Shape::Pair => {
+                self.half(argument, 0);
+                self.half(argument, 1);
+            }
+        }
+    }
+
+    /// The condition of a branch, the same for all lanes: if they do not agree, the group is given up.
+    pub fn agreed(&mut self, condition: Value, depth: u32) {
+        if self.shape(condition) == Shape::SAME {
+            self.base(condition);
+            return;
+        }
+        self.mask(condition);
+        let bits = self.code.local(ValType::I32);
+        // Neither none nor all of them.
+        let mixed = (1 << LANES) - 2;
+        self.sink().i32x4_bitmask().local_tee(bits).i32_const(1).i32_sub().i32_const(mixed).i32_lt_u().br_if(depth);
+        self.sink().local_get(bits);
+        self.code.release(bits);
+    }
+
+    /// Gives the group up if a line of 32 bits wraps round within it, where it is extended to 64.
+    pub fn unwrapped(&mut self, extension: Value) {
+        let Inst::Unary(Unary::Widen { signed }, operand) = self.function.inst(extension) else { return };
+        let Shape::Line(stride) = self.shape(*operand) else { return };
+        if stride == 0 {
+            return;
+        }
+        let (signed, operand) = (*signed, *operand);
+        let depth = self.lanes.as_ref().map_or(0, |lanes| lanes.depth);
+        let reach = stride * i64::from(LANES - 1);
+        self.base(operand);
+        let (least, most) = if signed { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (0, i64::from(u32::MAX)) };
+        let mut sink = self.sink();
+        match (reach > 0, signed) {
+            (true, true) => sink.i32_const((most - reach) as i32).i32_gt_s(),
+            (true, false) => sink.i32_const((most - reach) as u32 as i32).i32_gt_u(),
+            (false, true) => sink.i32_const((least - reach) as i32).i32_lt_s(),
+            (false, false) => sink.i32_const((least - reach) as u32 as i32).i32_lt_u(),
+        };
+        sink.br_if(depth);
+    }
+
+    /// Makes a value of what the code for one thread computes for each lane.
+    pub fn each_lane(&mut self, value: Value) {
+        let Some(kind) = self.function.values[value.0 as usize].kind else {
+            for lane in 0..LANES {
+                self.with_part(Part::Lane(lane), |unit| unit.expression(value));
+            }
+            return;
+        };
+        for lane in 0..LANES {
+            self.with_part(Part::Lane(lane), |unit| unit.expression(value));
+            let place = lane as u8;
+            let mut sink = self.sink();
+            match (kind, place) {
+                (Kind::I32, 0) => sink.i32x4_splat(),
+                (Kind::I32, _) => sink.i32x4_replace_lane(place),
+                (Kind::F32, 0) => &mut sink,
+                (Kind::F32, _) => sink.f32x4_extract_lane(0).f32x4_replace_lane(place),
+                (Kind::I64, 0 | 2) => sink.i64x2_splat(),
+                (Kind::I64, _) => sink.i64x2_replace_lane(1),
+                (Kind::F64, 0 | 2) => sink.f64x2_splat(),
+                (Kind::F64, _) => sink.f64x2_replace_lane(1),
+            };
+        }
+        if self.shape(value) == Shape::Mask {
+            self.sink().i32x4_neg();
+        }
+    }
+}
