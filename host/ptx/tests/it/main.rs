@@ -25,3 +25,4 @@ mod oracle;
 mod random;
 mod references;
 mod rig;
+mod timing;

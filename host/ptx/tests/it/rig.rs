@@ -45,7 +45,7 @@ impl Run {
         self.grid.iter().map(|blocks| u64::from(*blocks)).product()
     }
 
-    fn launch(&self, instance: u64) -> Launch {
+    pub(crate) fn launch(&self, instance: u64) -> Launch {
         Launch {
             grid: self.grid,
             block: self.block,

@@ -199,6 +199,11 @@ const GLOBAL: &[&[&str]] = &[
     &["atom.max.s32 $r, [%own+48], $r;", "@$p atom.global.inc.u32 $r, [%own+52], $o;"],
 ];
 
+/// How many of [`GLOBAL`], from the first, read the input only.
+const INPUTS: usize = 3;
+/// How many of [`SEQUENCES`], from the first, do without the thread's array.
+const WITHOUT_ARRAY: usize = 4;
+
 /// The operation of each accumulator.
 const SUMS: [&str; ACCUMULATORS as usize] =
     ["add.u32", "xor.b32", "min.u32", "and.b32", "add.s32", "max.u32", "or.b32", "add.u32"];
@@ -220,6 +225,8 @@ pub(super) struct Generator {
     /// Statements that may still be drawn.
     left: u64,
     functions: u64,
+    /// Threads know nothing of one another, and have no memory but what they read.
+    alone: bool,
 }
 
 impl Generator {
@@ -227,7 +234,7 @@ impl Generator {
         let mut random = Random::new(seed);
         let functions = random.below(3);
         let left = random.between(8, 45);
-        let mut generator = Self { random, left, functions: 0 };
+        let mut generator = Self { random, left, functions: 0, alone: false };
         let mut bodies = Vec::new();
         for _ in 0..functions {
             let place = Place { depth: 0, uniform: false, mask: Some(0), entry: false };
@@ -244,7 +251,28 @@ impl Generator {
                 body.push(Statement::Leave { predicate });
             }
         }
-        Program { functions: bodies, body }
+        Program { functions: bodies, body, alone: false }
+    }
+
+    /// A kernel that can run as the lanes of vectors: of threads that know nothing of one another. Some store something before their end.
+    pub(super) fn alone(seed: u64) -> Program {
+        let mut random = Random::new(seed);
+        let left = random.between(8, 60);
+        let mut generator = Self { random, left, functions: 0, alone: true };
+        let place = Place { depth: 0, uniform: false, mask: None, entry: true };
+        let mut body = Vec::new();
+        while generator.left > 0 {
+            body.extend(generator.statements(place, 4));
+            if generator.random.chance(10) {
+                let predicate = generator.fill("$p");
+                body.push(Statement::Leave { predicate });
+            }
+        }
+        if generator.random.chance(30) {
+            body.push(generator.lines(&["st.global.v2.b32 [%own], {$r, $r};", "ld.global.b64 $d, [%own];"].map(str::to_owned)));
+            body.extend(generator.statements(Place { depth: DEEPEST, ..place }, 3));
+        }
+        Program { functions: Vec::new(), body, alone: true }
     }
 
     fn statements(&mut self, place: Place, count: u64) -> Vec<Statement> {
@@ -257,7 +285,7 @@ impl Generator {
         match self.random.below(100) {
             0..=9 if nests => self.branch(place),
             10..=15 if nests => self.repeat(place),
-            16..=18 if nests => {
+            16..=18 if nests && !self.alone => {
                 let inside = Place { depth: place.depth + 1, uniform: false, mask: None, ..place };
                 let arms = (0..self.random.between(1, 4)).map(|_| self.some(inside)).collect();
                 Statement::Switch { depth: inside.depth, index: self.fill("$r"), arms }
@@ -275,9 +303,10 @@ impl Generator {
             }
             21..=27 if place.uniform => self.exchange(),
             28..=41 if place.mask.is_some() => self.meeting(place.mask.unwrap_or_default()),
-            42..=46 => self.accumulate(place),
-            47..=55 if place.entry => self.sequence(GLOBAL),
-            56..=63 => self.sequence(SEQUENCES),
+            42..=46 if !self.alone => self.accumulate(place),
+            47..=55 if place.entry => self.sequence(if self.alone { &GLOBAL[..INPUTS] } else { GLOBAL }),
+            56..=63 if !self.alone => self.sequence(SEQUENCES),
+            56..=63 => self.sequence(&SEQUENCES[..WITHOUT_ARRAY]),
             64..=67 if self.functions > 0 => self.call(place),
             _ => {
                 let count = self.random.between(1, 4);
@@ -310,6 +339,7 @@ impl Generator {
         let depth = inside.depth;
         let condition = match masks {
             Masks::Uniform(_) => self.fill(&format!("setp.ge.s32 %c{depth}, %u0, 1;")),
+            _ if self.alone && self.random.chance(40) => self.fill(&format!("setp.ge.s32 %c{depth}, %u0, 1;")),
             _ if self.random.chance(30) => self.fill(&format!("setp.lt.u32 %c{depth}, %lane, $k;")),
             _ => {
                 let conditions = [
@@ -332,6 +362,7 @@ impl Generator {
         let depth = inside.depth;
         let count = match masks {
             Masks::Uniform(_) => format!("and.b32 %n{depth}, %u1, {};", self.random.between(1, 3)),
+            _ if self.alone && self.random.chance(60) => format!("and.b32 %n{depth}, %u1, {};", self.random.between(1, 3)),
             _ => self.fill(&format!("and.b32 %n{depth}, $r, 3;")),
         };
         let body = self.some(inside);

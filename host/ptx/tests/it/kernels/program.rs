@@ -41,12 +41,15 @@ pub(super) enum Masks {
 pub(super) struct Program {
     pub(super) functions: Vec<Vec<Statement>>,
     pub(super) body: Vec<Statement>,
+    /// Whether its threads know nothing of one another, and have no memory of their own.
+    pub(super) alone: bool,
 }
 
 /// Text with labels that are its own.
 struct Printer {
     text: String,
     labels: usize,
+    alone: bool,
 }
 
 impl Printer {
@@ -90,6 +93,7 @@ impl Printer {
                     "sub.u32 %n{depth}, %n{depth}, 1;\nsetp.gt.s32 %c{depth}, %n{depth}, 0;\n@%c{depth} bra {one};"
                 ));
             }
+            Statement::Leave { predicate } if self.alone => self.line(&format!("@{predicate} exit;")),
             Statement::Leave { predicate } => {
                 self.line(&format!("@{predicate} exit;\nvote.sync.ballot.b32 %m0, %true, -1;"));
             }
@@ -172,12 +176,13 @@ pub(super) const ACCUMULATORS: u64 = 8;
 
 impl Program {
     pub(super) fn print(&self) -> String {
-        let mut printer = Printer { text: String::from(HEAD), labels: 0 };
+        let mut printer = Printer { text: String::from(HEAD), labels: 0, alone: self.alone };
         for (index, body) in self.functions.iter().enumerate() {
             printer.line(&format!(
                 ".func (.param .b32 result) function{index}(.param .b32 mask, .param .b32 x, .param .b64 y, .param .f32 z)\n{{"
             ));
             printer.line(&registers());
+            printer.line(".local .align 16 .b8 array[64];");
             printer.line(FUNCTION_START);
             printer.statements(body);
             printer.line("xor.b32 %r0, %r0, %r1;\nst.param.b32 [result], %r0;\nret;\n}");
@@ -185,6 +190,10 @@ impl Program {
         printer.line(ENTRY);
         printer.line(&registers());
         printer.line(START);
+        if !self.alone {
+            printer.line(".local .align 16 .b8 array[64];");
+            printer.line(TOGETHER);
+        }
         printer.statements(&self.body);
         printer.text += &end();
         printer.text
@@ -272,8 +281,7 @@ fn smaller_inside(statement: &Statement) -> Vec<Statement> {
 
 fn registers() -> String {
     let mut text = String::from(
-        ".reg .b32 %t<4>, %t, %id, %lane, %size, %gid;\n.reg .b64 %a<4>, %in, %own, %out, %acc;\n.reg .f32 %e<4>;\n.reg .pred %true, %q;\n\
-         .local .align 16 .b8 array[64];\n",
+        ".reg .b32 %t<4>, %t, %id, %lane, %size, %gid;\n.reg .b64 %a<4>, %in, %own, %out, %acc;\n.reg .f32 %e<4>;\n.reg .pred %true, %q;\n",
     );
     for (name, count, ty) in POOLS {
         writeln!(text, ".reg .{ty} %{name}<{count}>;").unwrap();
@@ -392,7 +400,10 @@ setp.lt.s32 %p0, %r0, %r1;
 setp.gt.u32 %p1, %r2, %r3;
 setp.ltu.f32 %p2, %f0, %f1;
 setp.eq.u32 %p3, %lane, 3;
-setp.eq.u32 %true, 0, 0;
+setp.eq.u32 %true, 0, 0;";
+
+/// What threads that know of one another begin with.
+const TOGETHER: &str = "\
 mov.u64 %a0, slots;
 mul.wide.u32 %a1, %id, 8;
 add.u64 %a0, %a0, %a1;
