@@ -37,7 +37,8 @@ pub fn join_chains(function: &mut Function) {
 /// Whether one edge leads to the block.
 fn enters_once(function: &Function, graph: &Graph, block: u32) -> bool {
     let predecessors = &graph.predecessors[block as usize];
-    let edges = |from: &u32| function.blocks[*from as usize].terminator.edges().filter(|edge| edge.block == block).count();
+    let edges =
+        |from: &u32| function.blocks[*from as usize].terminator.edges().filter(|edge| edge.block == block).count();
     // Where a block was swallowed, its predecessor has taken its place.
     predecessors.len() == 1 && predecessors.iter().map(edges).sum::<usize>() <= 1
 }
@@ -136,3 +137,6 @@ fn straighten(function: &mut Function, block: u32, condition: Value, edges: [&Ed
     }
     function.blocks[block as usize].terminator = Terminator::Jump(Edge { block: edges[0].block, arguments });
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,10 +88,11 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
         let diverges = Err(Obstacle::Diverges(data.position));
         match &data.terminator {
             Terminator::Table(index, _) if shapes[index.0 as usize] != Shape::SAME => return diverges,
-            Terminator::Branch(condition, ..) if shapes[condition.0 as usize] != Shape::SAME => {
-                if stored[*block as usize] || data.insts.iter().any(|value| stores(function.inst(*value))) {
-                    return diverges;
-                }
+            Terminator::Branch(condition, ..)
+                if shapes[condition.0 as usize] != Shape::SAME
+                    && (stored[*block as usize] || data.insts.iter().any(|value| stores(function.inst(*value)))) =>
+            {
+                return diverges;
             }
             Terminator::Suspend(..) => return Err(Obstacle::Waits),
             _ => {}
@@ -120,8 +121,7 @@ fn stores(inst: &Inst) -> bool {
 /// By block, whether something may have been stored on the way there.
 fn stored_before(function: &Function, graph: &Graph) -> Vec<bool> {
     let mut stored = vec![false; function.blocks.len()];
-    let writes =
-        |block: u32| function.blocks[block as usize].insts.iter().any(|value| stores(function.inst(*value)));
+    let writes = |block: u32| function.blocks[block as usize].insts.iter().any(|value| stores(function.inst(*value)));
     loop {
         let mut changed = false;
         for block in &graph.order {

@@ -3,7 +3,7 @@
 use wasmparser::{Validator, WasmFeatures};
 
 use super::translate;
-use crate::kernel::{Kernel, Options};
+use crate::kernel::{Form, Kernel, Obstacle, Options};
 use crate::module::FunctionId;
 
 fn kernels(text: &str, options: &Options) -> Vec<Result<Kernel, String>> {
@@ -118,16 +118,38 @@ fn what_only_counts_in_global_memory_needs_no_order() {
     assert!(with("atom.global.exch.b32 %r, [0], 1;"));
 }
 
+/// What runs as the lanes of vectors, of the kernels that a compiler made, and why not.
 #[test]
-fn zz() {
-    let folder = format!("{}/tests/kernels", env!("CARGO_MANIFEST_DIR"));
-    for file in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}")).flatten() {
-        if file.path().extension().is_none_or(|extension| extension != "ptx") {
-            continue;
-        }
-        let text = std::fs::read_to_string(file.path()).unwrap_or_else(|error| panic!("{error}"));
-            for kernel in kernels(&text, &Options { memory_bytes: 1 << 30, canonical_nans: false, vectors: true }) {
-               if let Ok(kernel) = kernel { println!("{} {:?} {}", kernel.name, kernel.form, kernel.wasm.len()); }
-            }
+fn kernels_have_the_form_that_suits_them() {
+    let forms = |file: &str| {
+        let path = format!("{}/tests/kernels/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let kernels = kernels(&text, &Options { memory_bytes: 1 << 30, canonical_nans: false, vectors: true });
+        let told = |kernel: Kernel| match kernel.form {
+            Form::Vector => format!("{}: vector", kernel.name),
+            Form::Scalar(Obstacle::Diverges(place)) => format!("{}: diverges at line {}", kernel.name, place.line),
+            Form::Scalar(obstacle) => format!("{}: {obstacle:?}", kernel.name),
+        };
+        kernels.into_iter().flatten().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(forms("saxpy"), ["saxpy: vector", "saxpy_grid: diverges at line 167", "axpy4: vector"]);
+    assert_eq!(forms("adam"), ["adamw: vector", "gelu: vector", "trig: LocalMemory", "dbl: LocalMemory"]);
+    assert_eq!(forms("heat"), ["heat: vector", "heatz: vector"]);
+    assert_eq!(forms("softmax"), ["softmax: Waits", "layernorm: Waits"]);
+    let misc = forms("misc");
+    for one in ["callfn: Calls", "localarr: LocalMemory", "cas_loop: Waits", "philox: vector", "rayt: vector"] {
+        assert!(misc.iter().any(|form| form == one), "{one} is not among {misc:?}");
     }
+}
+
+#[test]
+fn vectors_can_be_left_out() {
+    let text = ".version 8.2\n.target sm_75\n.address_size 64\n.entry k() { .reg .b32 %r; mov.u32 %r, %tid.x; st.global.u32 [64], %r; ret; }\n";
+    let with = |vectors: bool| {
+        let options = Options { memory_bytes: 1 << 20, canonical_nans: true, vectors };
+        kernels(text, &options).remove(0).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let (with, without) = (with(true), with(false));
+    assert_eq!((with.form, without.form), (Form::Vector, Form::Scalar(Obstacle::Disabled)));
+    assert!(without.wasm.len() < with.wasm.len());
 }

@@ -64,25 +64,6 @@ impl Machine {
         })
     }
 
-    pub(crate) fn time(&self, launch: &Launch, blocks: u64, parameters: &[u8]) -> f64 {
-        let mut store = Store::new(engine(), ());
-        store.set_epoch_deadline(u64::MAX / 2);
-        let pages = BYTES / 65536;
-        let memory = Memory::new(&mut store, MemoryType::new64(pages, Some(pages))).unwrap();
-        let bytes: Vec<u8> = (0..1 << 20).flat_map(|i| ((i % 977) as f32 / 977.0).to_le_bytes()).collect();
-        memory.write(&mut store, 0x2_0000, &bytes).unwrap();
-        let instance = Instance::new(&mut store, &self.module, &[Extern::Memory(memory)]).unwrap();
-        let private = instance.get_memory(&mut store, "private").unwrap();
-        private.write(&mut store, 0, &launch.encode()).unwrap();
-        private.write(&mut store, PARAMETERS as usize, parameters).unwrap();
-        let run = instance.get_typed_func::<(i64, i64), ()>(&mut store, "run").unwrap();
-        (0..300).map(|_| {
-            let start = std::time::Instant::now();
-            run.call(&mut store, (0, blocks as i64)).unwrap();
-            start.elapsed().as_secs_f64()
-        }).fold(1e9, f64::min)
-    }
-
     fn run_until(&self, ticks: u64, parts: &[Part], parameters: &[u8], start: &[u8]) -> Result<Vec<u8>, String> {
         let mut store = Store::new(engine(), ());
         store.set_epoch_deadline(ticks);

@@ -6,6 +6,7 @@
 //! | `hostile` | kernels that mean harm |
 //! | `instructions` | each instruction on the values at which instructions go wrong |
 //! | `kernels` | random kernels |
+//! | `lanes` | kernels that run as the lanes of vectors |
 //! | `matrices` | products and moves of matrices by a whole warp |
 //! | `oracle` | the interpreter that both are compared with |
 //! | `references` | kernels that a compiler made, against references |
@@ -19,10 +20,10 @@ mod cooperation;
 mod hostile;
 mod instructions;
 mod kernels;
+mod lanes;
 mod machine;
 mod matrices;
 mod oracle;
 mod random;
 mod references;
 mod rig;
-mod timing;

@@ -45,7 +45,7 @@ impl Run {
         self.grid.iter().map(|blocks| u64::from(*blocks)).product()
     }
 
-    pub(crate) fn launch(&self, instance: u64) -> Launch {
+    fn launch(&self, instance: u64) -> Launch {
         Launch {
             grid: self.grid,
             block: self.block,
@@ -98,7 +98,6 @@ impl Kernel {
         };
         let translation = translate(true)?;
         let machine = Machine::new(&translation)?;
-        if std::env::var("FORMS").is_ok() { eprintln!("FORM {} {:?} {}", entry, translation.form, translation.wasm.len()); }
         let scalar = match translation.form {
             Form::Vector => Some(Machine::new(&translate(false)?)?),
             Form::Scalar(_) => None,

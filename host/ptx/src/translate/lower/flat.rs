@@ -1,22 +1,20 @@
 //! `run` for kernels whose threads never wait: the loop over blocks, what is the same for all threads of a block, the loop over threads, the body.
 //!
-//! Where the body has a vector form (see `groups`), it runs the blocks whose width suits it.
-//!
 //! A short body stands several times in a turn of the loop along x (see [`copies`]).
 
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::clear::clear;
-use super::groups;
 use super::module::{Functions, Parts, block_index, prologue};
 use super::plan::Plan;
 use super::structure::{self, Exits, copies};
 use super::unit::{Area, Code, PRIVATE, Unit};
 use crate::kernel::Launch;
 use crate::translate::graph::Graph;
-use crate::translate::lanes::LANES;
 use crate::translate::ir::{Edge, Function, Input, Inst, Suspension, Value};
 
+/// Functions of such a kernel, in front of its routines.
+pub const FUNCTIONS: u32 = 1;
 /// Operations in all copies, at most.
 const MOST_OPERATIONS: usize = 256;
 
@@ -59,11 +57,6 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
     for (axis, size) in sizes.into_iter().enumerate() {
         let at = MemArg { offset: u64::from(Launch::BLOCK) + 4 * axis as u64, align: 2, memory_index: PRIVATE };
         sink.i32_const(0).i32_load(at).local_set(size);
-    }
-    if parts.vector {
-        let mut sink = unit.sink();
-        sink.local_get(sizes[0]).i32_const(LANES as i32 - 1).i32_and().i32_eqz().if_(BlockType::Empty);
-        sink.local_get(first).local_get(last).call(groups::GROUPS).return_().end();
     }
     let copies = copies(body, &graph, MOST_OPERATIONS);
     // Along x: behind the last whole turn.

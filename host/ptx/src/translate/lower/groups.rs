@@ -1,18 +1,19 @@
 //! The vector form of a kernel whose threads never wait: the loop over blocks, and in each over groups of four threads side by side.
 //!
 //! ```text
-//!  run(first, last)        blocks whose width is a multiple of four: groups(first, last); else one thread after the other
-//!  groups(first, last)     for each block, for each row, for each group: the body for four lanes
-//!  threads(x, end, y, z, linear)   the threads of a row from x to end, one by one: what a group that was given up needs
+//!  run(first, last)                for each block, for each row, for each group: the body for four lanes
+//!  threads(x, end, y, z, linear)   the threads of a row from x to end, one by one
 //! ```
 //!
-//! A group that is given up has done work in vain. Where that happens to more than a quarter of a block's groups, the rest of the block runs one by one.
+//! A group that is given up (see [`crate::translate::lanes`]) has done work in vain before `threads` does it again. So a block has *patience*: when a quarter of its groups
+//! have been given up, all others run one by one. A block whose width is no multiple of four has none from the beginning. Patience is counted by block, and so does not
+//! depend on which instance ran which block before.
 
 use wasm_encoder::{BlockType, MemArg, ValType};
 
 use super::clear::clear;
 use super::flat::{self, increment};
-use super::module::{Functions, Parts, block_index};
+use super::module::{Functions, Parts, block_index, prologue};
 use super::plan::Plan;
 use super::structure::{self, Exits, copies};
 use super::unit::{Area, Code, PRIVATE, Unit};
@@ -23,11 +24,10 @@ use crate::translate::if_conversion::{convert_one, join_chains};
 use crate::translate::ir::{Edge, Function, Program, Suspension, Value};
 use crate::translate::lanes::{LANES, Shape, shapes};
 
-/// Index of `groups`, behind `run`; `threads` follows.
-pub const GROUPS: u32 = 1;
-const THREADS: u32 = 2;
-/// Functions of a kernel with a vector form, in front of its routines.
-pub const FUNCTIONS: u32 = 3;
+/// Index of `threads`, behind `run`.
+const THREADS: u32 = 1;
+/// Functions of such a kernel, in front of its routines.
+pub const FUNCTIONS: u32 = 2;
 
 /// Operations in all copies of the body, at most.
 const MOST_OPERATIONS: usize = 128;
@@ -44,7 +44,11 @@ pub struct Wide {
 
 impl Wide {
     /// Of a body whose threads never wait.
-    pub fn of(body: &Function, program: &Program, uniform_of: impl Fn(&Function) -> Vec<bool>) -> Result<Self, Obstacle> {
+    pub fn of(
+        body: &Function,
+        program: &Program,
+        uniform_of: impl Fn(&Function) -> Vec<bool>,
+    ) -> Result<Self, Obstacle> {
         let pure: Vec<bool> = program.functions.iter().map(|function| function.pure).collect();
         let mut body = body.clone();
         let mut left = MOST_CONVERSIONS;
@@ -85,7 +89,7 @@ impl Exits for GroupExits {
     }
 }
 
-/// Locals of `groups`.
+/// Locals of `run`.
 struct Locals {
     width: u32,
     /// How many more groups of the block may be given up.
@@ -94,7 +98,7 @@ struct Locals {
     linear: u32,
 }
 
-/// Adds `groups` and `threads`.
+/// Adds `run` and `threads`.
 pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, wide: &'a Wide) {
     let body = &wide.body;
     let plan = Plan::with_locals(body, &wide.graph, &wide.uniform);
@@ -108,6 +112,7 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, wide: &'a Wide) 
     unit.lanes = Some(Lanes::new(&wide.shapes));
     unit.thread.linear = locals.linear;
     unit.thread.axes = Some(locals.axes);
+    prologue(&mut unit.code, parts);
     let copies = copies(body, &wide.graph, MOST_OPERATIONS);
     let mut sink = unit.sink();
     for (axis, size) in sizes.into_iter().enumerate() {
@@ -123,7 +128,8 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, wide: &'a Wide) 
     unit.preamble();
     let mut sink = unit.sink();
     sink.local_get(sizes[0]).local_get(sizes[1]).i32_mul().local_get(sizes[2]).i32_mul();
-    sink.i32_const((4 * LANES) as i32).i32_div_u().i32_const(1).i32_add().local_set(locals.patience);
+    sink.i32_const((4 * LANES) as i32).i32_div_u().i32_const(1).i32_add().i32_const(0);
+    sink.local_get(locals.width).i32_const(LANES as i32 - 1).i32_and().i32_eqz().select().local_set(locals.patience);
     sink.i32_const(0).local_set(locals.linear);
     let [x, y, z] = locals.axes;
     for axis in [z, y] {

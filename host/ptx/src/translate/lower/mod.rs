@@ -10,7 +10,7 @@
 //! | [`vector`], [`vector_ops`] | the same for four threads at once: values in their shapes, operations |
 //! | [`clear`] | what a block finds in its memory: zeros |
 //! | [`flat`] | `run` for kernels whose threads never wait: the loop over threads round the body |
-//! | [`groups`] | the same for groups of four threads |
+//! | [`groups`] | the same for groups of four threads, and one thread after the other where they do not go together |
 //! | [`region`] | a region of a body whose threads wait |
 //! | [`schedule`], [`meet`] | `run` for those: who runs next, and what lanes exchange |
 

@@ -80,8 +80,6 @@ pub struct Parts<'a> {
     pub regions: &'a Regions,
     /// Which values of the body are uniform.
     pub uniform: &'a [bool],
-    /// Whether it has a vector form.
-    pub vector: bool,
     /// Where things lie in the private memory.
     pub layout: Layout,
     /// Bytes of a frame.
@@ -133,13 +131,12 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let first_region = match &wide {
         _ if waits => schedule::FUNCTIONS,
         Ok(_) => groups::FUNCTIONS,
-        Err(_) => 1,
+        Err(_) => flat::FUNCTIONS,
     };
     let parts = Parts {
         program: &program,
         regions: &regions,
         uniform: &uniform,
-        vector: wide.is_ok(),
         layout,
         frame_bytes: if waits { frames.bytes } else { 0 },
         local_bytes,
@@ -152,11 +149,10 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         schedule::add(&mut functions, &parts);
         meet::add(&mut functions, &parts);
         region::add(&mut functions, &parts, &frames);
+    } else if let Ok(wide) = &wide {
+        groups::add(&mut functions, &parts, wide);
     } else {
         flat::add(&mut functions, &parts);
-        if let Ok(wide) = &wide {
-            groups::add(&mut functions, &parts, wide);
-        }
     }
     for function in &program.functions {
         routine(&mut functions, function, &parts);

@@ -78,7 +78,8 @@ impl Unit<'_> {
     /// The local with the last two lanes of a pair.
     pub fn second_of(&mut self, value: Value) -> u32 {
         let code = &mut self.code;
-        let second = self.lanes.as_mut().map(|lanes| *lanes.seconds.entry(value).or_insert_with(|| code.local(ValType::V128)));
+        let second =
+            self.lanes.as_mut().map(|lanes| *lanes.seconds.entry(value).or_insert_with(|| code.local(ValType::V128)));
         second.unwrap_or(0)
     }
 

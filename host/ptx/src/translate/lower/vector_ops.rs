@@ -43,7 +43,10 @@ impl Unit<'_> {
 
     fn vector_unary(&mut self, op: Unary, a: Value) -> bool {
         match (op, self.function.kind(a)) {
-            (Unary::Neg | Unary::Abs | Unary::Sqrt | Unary::Ceil | Unary::Floor | Unary::Trunc | Unary::Nearest, Kind::F32)
+            (
+                Unary::Neg | Unary::Abs | Unary::Sqrt | Unary::Ceil | Unary::Floor | Unary::Trunc | Unary::Nearest,
+                Kind::F32,
+            )
             | (Unary::Flush | Unary::Canonical | Unary::Saturate, Kind::F32) => {
                 self.with_part(Part::Words, |unit| unit.unary(op, a));
             }
@@ -90,12 +93,20 @@ impl Unit<'_> {
             (Unary::ToFloat { to: Kind::F32, signed }, Kind::I32) => {
                 self.words(a);
                 let mut sink = self.sink();
-                if signed { sink.f32x4_convert_i32x4_s() } else { sink.f32x4_convert_i32x4_u() };
+                if signed {
+                    sink.f32x4_convert_i32x4_s()
+                } else {
+                    sink.f32x4_convert_i32x4_u()
+                };
             }
             (Unary::ToInteger { to: Kind::I32, signed }, Kind::F32) => {
                 self.words(a);
                 let mut sink = self.sink();
-                if signed { sink.i32x4_trunc_sat_f32x4_s() } else { sink.i32x4_trunc_sat_f32x4_u() };
+                if signed {
+                    sink.i32x4_trunc_sat_f32x4_s()
+                } else {
+                    sink.i32x4_trunc_sat_f32x4_u()
+                };
             }
             (Unary::Neg, Kind::F64) => self.halves(&[a], |sink| {
                 sink.f64x2_neg();
@@ -319,9 +330,8 @@ impl Unit<'_> {
                 continue;
             }
             self.mask(condition);
-            match part {
-                Part::Half(half) => self.extend(true, *half == 1),
-                _ => {}
+            if let Part::Half(half) = part {
+                self.extend(true, *half == 1);
             }
             self.sink().v128_bitselect();
         }
@@ -348,7 +358,11 @@ impl Unit<'_> {
                 self.base(address);
                 self.code.mark(position);
                 let mut sink = self.sink();
-                if access.signed { sink.v128_load16x4_s(at) } else { sink.v128_load16x4_u(at) };
+                if access.signed {
+                    sink.v128_load16x4_s(at)
+                } else {
+                    sink.v128_load16x4_u(at)
+                };
             }
             (Kind::I64 | Kind::F64, 8) => {
                 for half in 0..2 {

@@ -269,7 +269,10 @@ impl Generator {
             }
         }
         if generator.random.chance(30) {
-            body.push(generator.lines(&["st.global.v2.b32 [%own], {$r, $r};", "ld.global.b64 $d, [%own];"].map(str::to_owned)));
+            body.push(
+                generator
+                    .lines(&["st.global.v2.b32 [%own], {$r, $r};", "ld.global.b64 $d, [%own];"].map(str::to_owned)),
+            );
             body.extend(generator.statements(Place { depth: DEEPEST, ..place }, 3));
         }
         Program { functions: Vec::new(), body, alone: true }
@@ -362,7 +365,9 @@ impl Generator {
         let depth = inside.depth;
         let count = match masks {
             Masks::Uniform(_) => format!("and.b32 %n{depth}, %u1, {};", self.random.between(1, 3)),
-            _ if self.alone && self.random.chance(60) => format!("and.b32 %n{depth}, %u1, {};", self.random.between(1, 3)),
+            _ if self.alone && self.random.chance(60) => {
+                format!("and.b32 %n{depth}, %u1, {};", self.random.between(1, 3))
+            }
             _ => self.fill(&format!("and.b32 %n{depth}, $r, 3;")),
         };
         let body = self.some(inside);

@@ -35,7 +35,8 @@ const BLOCKS: u64 = 3;
 /// A launch for a seed: its shape, parameters and memory.
 fn launch(seed: u64, kernel: &Kernel) -> (Run, Start) {
     let mut random = Random::new(seed ^ 0x5eed);
-    let shapes = [[1, 1], [31, 1], [32, 1], [33, 1], [37, 1], [64, 1], [70, 1], [96, 1], [8, 5], [16, 8], [4, 9], [20, 2]];
+    let shapes =
+        [[1, 1], [31, 1], [32, 1], [33, 1], [37, 1], [64, 1], [70, 1], [96, 1], [8, 5], [16, 8], [4, 9], [20, 2]];
     let [x, y] = shapes[random.below(shapes.len() as u64) as usize];
     let mut parameters = Vec::new();
     for address in [INPUT, OWNED, RESULT, ACCUMULATED] {

@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
-use steadfast_ptx::kernel::Kernel;
+use steadfast_ptx::kernel::{Form, Kernel, Obstacle};
 use steadfast_ptx::module::Position;
 
 use super::*;
@@ -38,6 +38,7 @@ impl Bench {
             frame_base: 264,
             frame_bytes: 0,
             sequential: false,
+            form: Form::Scalar(Obstacle::Disabled),
             places: vec![(0, Position { line: 3, column: 4 })],
         };
         Self { device, buffer, compiled: Compiled { id: 0, kernel, module } }

@@ -1,0 +1,158 @@
+//! Kernels that run as the lanes of vectors, where that is delicate: lanes that disagree, indices that wrap round, the ends of memory, every width and distance.
+//!
+//! Each runs on the oracle too, and (see `rig`) one thread at a time.
+
+use steadfast_ptx::kernel::Form;
+
+use crate::random::{Random, edges};
+use crate::rig::{BUFFERS, BYTES, Kernel, Run, Start};
+use steadfast_ptx::module::Type;
+
+/// Blocks of widths that are multiples of four and not, short and long.
+const SHAPES: [[u32; 3]; 6] = [[32, 1, 1], [4, 3, 2], [256, 1, 1], [8, 8, 1], [37, 2, 1], [20, 1, 3]];
+/// Bytes of the buffer.
+const BUFFER: u64 = 0x8000;
+
+/// `%r0` is a number, `%d0` the buffer, `%r1` the thread's linear index in its block and `%d1` the address of 16 bytes that belong to it in the buffer's second half.
+fn kernel(code: &str) -> Kernel {
+    let text = format!(
+        ".version 8.2\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n) {{\n\
+         .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %g<3>; .reg .b16 %h<3>; .reg .pred %p<9>;\n\
+         ld.param.u64 %d0, [p]; ld.param.u32 %r0, [n];\n\
+         mov.u32 %r1, %tid.z; mov.u32 %r2, %ntid.y; mov.u32 %r3, %tid.y; mad.lo.u32 %r1, %r1, %r2, %r3;\n\
+         mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r1, %r1, %r2, %r3;\n\
+         mul.wide.u32 %d1, %r1, 16; add.u64 %d1, %d0, %d1; add.u64 %d1, %d1, 0x4000;\n{code}\n}}\n"
+    );
+    let kernel = Kernel::new(&text, "k").unwrap();
+    assert_eq!(kernel.translation.form, Form::Vector, "{code}");
+    kernel
+}
+
+fn run(block: [u32; 3], number: u32) -> Run {
+    let parameters = [BUFFERS.to_le_bytes().to_vec(), number.to_le_bytes().to_vec()].concat();
+    Run { grid: [2, 1, 1], block, dynamic_shared: 0, parameters }
+}
+
+/// What the oracle and both forms leave is the same.
+fn agrees(code: &str, numbers: &[u32]) {
+    let kernel = kernel(code);
+    let mut start = Start::of(&kernel, BUFFERS + BUFFER);
+    let mut random = Random::new(7);
+    for word in start.memory[BUFFERS as usize..].chunks_mut(4) {
+        word.copy_from_slice(&(random.operand(Type::F32) as u32).to_le_bytes());
+    }
+    for block in SHAPES {
+        for number in numbers {
+            let run = run(block, *number);
+            let expected = kernel.oracle(&run, &start).unwrap_or_else(|trap| panic!("{trap:?}\n{code}"));
+            let got = kernel.translation(&run, &start).unwrap_or_else(|error| panic!("{error}\n{code}"));
+            let at = expected.iter().zip(&got).position(|(expected, got)| expected != got);
+            assert_eq!(at, None, "block {block:?}, number {number}\n{code}");
+        }
+    }
+}
+
+#[test]
+fn lanes_that_disagree_go_one_by_one() {
+    let ends = [0, 1, 2, 3, 4, 5, 31, 1000];
+    // At once, after a load, in a loop, and so often that the block loses its patience.
+    agrees("setp.ge.u32 %p0, %r1, %r0; @%p0 ret; st.global.u32 [%d1], %r1; ret;", &ends);
+    agrees(
+        "ld.global.u32 %r4, [%d1]; and.b32 %r5, %r4, %r0; setp.eq.u32 %p0, %r5, 0; @%p0 ret; st.global.u32 [%d1+4], %r4; ret;",
+        &ends,
+    );
+    agrees(
+        "and.b32 %r4, %r1, %r0; mov.u32 %r5, 0;\nAGAIN: mad.lo.u32 %r5, %r5, 3, %r1; sub.u32 %r4, %r4, 1; setp.gt.s32 %p0, %r4, 0; @%p0 bra AGAIN;\n\
+         st.global.u32 [%d1], %r5; ret;",
+        &ends,
+    );
+    agrees("and.b32 %r4, %r1, 1; setp.eq.u32 %p0, %r4, 0; @%p0 ret; st.global.u32 [%d1], %r1; ret;", &[0]);
+}
+
+#[test]
+fn indices_that_wrap_round_within_a_group() {
+    let numbers: Vec<u32> = edges(Type::S32)
+        .into_iter()
+        .flat_map(|edge| (0..5).map(move |less| (edge as u32).wrapping_sub(less)))
+        .collect();
+    for index in ["add.u32 %r4, %r1, %r0;", "mad.lo.u32 %r4, %r1, 3, %r0;", "sub.u32 %r4, %r0, %r1;"] {
+        for extension in [
+            "cvt.s64.s32 %d2, %r4;",
+            "cvt.u64.u32 %d2, %r4;",
+            "mul.wide.s32 %d2, %r4, 12;",
+            "mul.wide.u32 %d2, %r4, 4;",
+        ] {
+            agrees(&format!("{index} {extension} st.global.u64 [%d1], %d2; ret;"), &numbers);
+        }
+    }
+}
+
+#[test]
+fn every_width_at_every_distance() {
+    let accesses = [
+        ("u8 %r4", "u8"),
+        ("s8 %r4", "u8"),
+        ("u16 %r4", "u16"),
+        ("s16 %r4", "u16"),
+        ("b32 %r4", "b32"),
+        ("f32 %f1", "f32"),
+        ("b64 %d4", "b64"),
+        ("f64 %g1", "f64"),
+    ];
+    for (load, ty) in accesses {
+        let register = load.split(' ').next_back().unwrap();
+        for distance in [0, 1, 2, 4, 8, 16, -4, -8] {
+            // 8 bytes are aligned only at multiples of 8, as PTX asks; 16 bytes of it belong to each thread.
+            let width: i32 = load[1..3].trim().parse::<i32>().unwrap_or(8) / 8;
+            if distance % width != 0 {
+                continue;
+            }
+            agrees(
+                &format!(
+                    "mov.u32 %r5, %tid.x; mul.lo.s32 %r5, %r5, {distance}; cvt.s64.s32 %d2, %r5; add.s64 %d2, %d2, %d0;\n\
+                     ld.global.{load}, [%d2+2048]; st.global.{ty} [%d1+8], {register}; ret;"
+                ),
+                &[0],
+            );
+        }
+        // To elements side by side.
+        let bytes = load[1..3].trim().parse::<u32>().unwrap_or(8) / 8;
+        agrees(
+            &format!(
+                "ld.global.{load}, [%d1]; mul.wide.u32 %d2, %r1, {bytes}; add.s64 %d2, %d2, %d0; st.global.{ty} [%d2], {register}; ret;"
+            ),
+            &[0],
+        );
+    }
+}
+
+#[test]
+fn the_last_bytes_of_memory_are_in_reach_and_nothing_behind() {
+    for (ty, bytes) in [("u16", 2), ("b32", 4), ("f64", 8)] {
+        let register = match ty {
+            "f64" => "%g1",
+            _ => "%r4",
+        };
+        let kernel = kernel(&format!(
+            "mul.wide.u32 %d2, %r1, {bytes}; add.s64 %d2, %d2, %d0; ld.global.{ty} {register}, [%d2]; st.global.{ty} [%d2], {register}; ret;"
+        ));
+        let start = Start::of(&kernel, BUFFERS + BUFFER);
+        let from = |address: u64| {
+            let parameters = [address.to_le_bytes().to_vec(), vec![0; 4]].concat();
+            kernel.translation(&Run { grid: [1; 3], block: [8, 1, 1], dynamic_shared: 0, parameters }, &start)
+        };
+        assert!(from(BYTES - 8 * bytes).is_ok());
+        for behind in 1..=8 {
+            let error = from(BYTES - 8 * bytes + behind * bytes).unwrap_err();
+            assert!(error.contains("out of bounds"), "{error}");
+        }
+        // An address that wraps round.
+        assert!(from(0_u64.wrapping_sub(2 * bytes)).is_err());
+    }
+}
+
+#[test]
+fn lanes_store_to_one_place_in_their_order() {
+    agrees("st.global.u32 [%d0], %r1; st.global.u16 [%d0+8], %r1; ret;", &[0]);
+    agrees("mul.wide.u32 %d2, %r1, 2; add.u64 %d2, %d2, %d0; st.global.u16 [%d2], %r1; ret;", &[0]);
+}
