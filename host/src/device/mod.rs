@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  imports of a guest ──► Context ──────────► dyn Device ──┬─► cpu    PTX → WebAssembly → all cores
-//!  checkpoints        ──►  every argument     proven       └─► (cuda)
+//!  checkpoints        ──►  every argument     proven       └─► cuda   NVIDIA's driver, a GPU
 //!                          is checked here    arguments
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`context`] | [`Context`]: what the host uses; handles, checks, the order of errors |
 //! | [`cpu`] | the device on any machine |
+//! | [`cuda`] | a GPU |
 //! | [`launch`] | a launch, checked against the entry that it names |
 //! | [`gemm`] | matrix products, checked against the buffers that they touch |
 //! | [`random`] | the numbers of a random fill, the same on every device |
@@ -25,6 +26,7 @@
 
 pub mod context;
 pub mod cpu;
+pub mod cuda;
 pub mod error;
 pub mod gemm;
 pub mod launch;

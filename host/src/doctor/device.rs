@@ -9,7 +9,7 @@ const WHAT: &str = "device";
 const LITTLE: u64 = 64 << 20;
 
 pub(super) fn check(spec: &JobSpec) -> Check {
-    let plan = match DevicePlan::choose(spec) {
+    let plan = match DevicePlan::choose(spec, true) {
         Ok(plan) => plan,
         Err(error) => return Check::missing(WHAT, error.to_string(), error.hint().unwrap_or_default()),
     };
