@@ -52,7 +52,10 @@ impl Loaded {
             Entry::Vacant(entry) => entry,
         };
         let found = gpu.driver.function(self.handle, &name_of(name)?);
-        let unknown = || DeviceError::InvalidArgument(format!("the module has no entry `{name}`"));
+        let unknown = || match self.parsed {
+            Some(_) => DeviceError::Lost(format!("the driver does not find the kernel `{name}`, which the module has")),
+            None => DeviceError::InvalidArgument(format!("the module has no entry `{name}`")),
+        };
         let function = gpu.done(found)?.ok_or_else(unknown)?;
         if self.parsed.is_none() {
             let takes = gpu.driver.parameter_bytes(function);

@@ -12,19 +12,15 @@ use crate::support::Double;
 /// In the environment of a process that is to run a case itself.
 const HERE: &str = "STEADFAST_TEST_CASE";
 
-/// On the double, which computes as soon as it is told.
-pub fn on_a_double(name: &str, case: Case) {
-    in_a_process(name, case, |command| Double::new().lend(command));
+/// On the double, which computes as soon as it is told; or on the GPU of this machine, as `cargo xtask test-gpu` asks for.
+pub fn on_cuda(name: &str, case: Case) {
+    let gpu = std::env::var_os("STEADFAST_TEST_GPU").is_some();
+    in_a_process(name, case, |command| if gpu { command } else { Double::new().lend(command) });
 }
 
 /// On the double, which computes when somebody waits for it.
 pub fn on_a_lazy_double(name: &str, case: Case) {
     in_a_process(name, case, |command| Double::new().lend(command).env("CUDA_DOUBLE_LAZY", "1"));
-}
-
-/// On whatever the machine has.
-pub fn on_a_gpu(name: &str, case: Case) {
-    in_a_process(name, case, |command| command);
 }
 
 fn in_a_process(name: &str, case: Case, lend: impl Fn(&mut Command) -> &mut Command) {
@@ -34,7 +30,7 @@ fn in_a_process(name: &str, case: Case, lend: impl Fn(&mut Command) -> &mut Comm
         return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--include-ignored", "--nocapture"]).env(HERE, name);
+    command.args(["--exact", name, "--nocapture"]).env(HERE, name);
     let output = lend(&mut command).output().unwrap();
     let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
     assert!(output.status.success(), "{}: {}\n{}", output.status, said[0], said[1]);

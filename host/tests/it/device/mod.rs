@@ -28,11 +28,11 @@ mod random;
 
 /// Makes a module of tests: every case of the suite, given with its full name to `run`.
 macro_rules! conformance {
-    ($(#[$attribute:meta])* $device:ident, $run:expr) => {
-        conformance!(@cases ($(#[$attribute])*) $device, $run,
+    ($device:ident, $run:expr) => {
+        conformance!(@cases $device, $run,
             buffers: new_ones_are_zero, written_is_read, filling, copying, nothing_is_fine, out_of_range,
                 after_dropping, memory_runs_out;
-            random: published_numbers, any_piece_is_the_whole, distributions, refusals;
+            random: published_numbers, every_device_has_the_same_numbers, any_piece_is_the_whole, distributions, refusals;
             modules: refused_texts, variables, cuda_only;
             launches: refusals, no_argument_is_lost, faults_are_told_late_and_for_good, dropped_while_ordered;
             hostile: wild_pointers, own_parameters, shared_memory_beyond_the_limit, endless, many_blocks,
@@ -43,16 +43,15 @@ macro_rules! conformance {
                 heat, structures, constants, locals_and_calls, switches, philox, locks, fractal, dot_products;
         );
     };
-    (@cases $attributes:tt $device:ident, $run:expr, $($module:ident: $($case:ident),+;)+) => {
+    (@cases $device:ident, $run:expr, $($module:ident: $($case:ident),+;)+) => {
         mod $device {
             $(mod $module {
-                $(conformance!(@case $attributes $module $case, $run);)+
+                $(conformance!(@case $module $case, $run);)+
             })+
         }
     };
-    (@case ($(#[$attribute:meta])*) $module:ident $case:ident, $run:expr) => {
+    (@case $module:ident $case:ident, $run:expr) => {
         #[test]
-        $(#[$attribute])*
         fn $case() {
             $run(concat!(module_path!(), "::", stringify!($case)), crate::device::$module::$case);
         }
@@ -65,10 +64,5 @@ type Case = fn(&mut lab::Lab);
 conformance!(on_one_core, |_, case: crate::device::Case| case(&mut crate::device::cpu::lab(1)));
 conformance!(on_two_cores, |_, case: crate::device::Case| case(&mut crate::device::cpu::lab(2)));
 conformance!(on_three_cores, |_, case: crate::device::Case| case(&mut crate::device::cpu::lab(3)));
-conformance!(on_a_double, crate::device::cuda::on_a_double);
+conformance!(on_cuda, crate::device::cuda::on_cuda);
 conformance!(on_a_lazy_double, crate::device::cuda::on_a_lazy_double);
-conformance!(
-    #[ignore = "needs a GPU: `cargo xtask test-gpu`"]
-    on_a_gpu,
-    crate::device::cuda::on_a_gpu
-);

@@ -1,5 +1,6 @@
 //! The double of NVIDIA's driver, under the driver's names.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,18 +24,27 @@ impl Double {
         Self { folder: FOLDER.path().to_owned() }
     }
 
-    /// The driver alone.
+    /// The driver alone, whatever else the machine has.
     pub(crate) fn without_blas() -> Self {
-        static FOLDER: LazyLock<TempDir> = LazyLock::new(|| with_names(&DRIVER));
+        static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
+            let folder = with_names(&DRIVER);
+            no_libraries(&folder, &BLAS);
+            folder
+        });
         Self { folder: FOLDER.path().to_owned() }
     }
 
-    /// Libraries of another make.
-    pub(crate) fn of(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+    /// No driver at all, whatever the machine has: files of its names that are no libraries.
+    pub(crate) fn none() -> Self {
+        static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
+            let folder = tempfile::tempdir().unwrap();
+            no_libraries(&folder, &DRIVER);
+            folder
+        });
+        Self { folder: FOLDER.path().to_owned() }
     }
 
-    /// The folder.
+    /// The folder, for `LD_LIBRARY_PATH`.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -42,6 +52,12 @@ impl Double {
     /// Has a program find it.
     pub(crate) fn lend<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.env("LD_LIBRARY_PATH", &self.folder)
+    }
+}
+
+fn no_libraries(folder: &TempDir, names: &[&str]) {
+    for name in names {
+        fs::write(folder.path().join(name), "no library").unwrap();
     }
 }
 
