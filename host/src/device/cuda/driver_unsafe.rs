@@ -184,7 +184,7 @@ const PARAMETERS_SIZE_AT: usize = 2;
 /// Calls a function of a table, and names it in the error.
 macro_rules! call {
     ($functions:expr, $name:ident($($argument:expr),* $(,)?)) => {
-        Failed::check(stringify!($name), unsafe { ($functions.$name)($($argument),*) })
+        Failed::check(stringify!($name), ($functions.$name)($($argument),*))
     };
 }
 
@@ -211,7 +211,7 @@ impl Driver {
         let parameters = unsafe { cuda::culib().get::<ParameterInfo>(b"cuFuncGetParamInfo\0".as_slice()) };
         let parameters = parameters.ok().map(|found| *found);
         // SAFETY: it takes a number, which must be 0, and may be called again.
-        call!(functions, cuInit(0)).map_err(Absence::of_init)?;
+        unsafe { call!(functions, cuInit(0)) }.map_err(Absence::of_init)?;
         Ok(Self { functions, parameters })
     }
 
@@ -219,7 +219,7 @@ impl Driver {
     pub(super) fn version(&self) -> Result<u32, Failed> {
         let mut version = 0;
         // SAFETY: it writes one number.
-        call!(self.functions, cuDriverGetVersion(&raw mut version))?;
+        unsafe { call!(self.functions, cuDriverGetVersion(&raw mut version)) }?;
         Ok(u32::try_from(version).unwrap_or_default())
     }
 
@@ -227,7 +227,7 @@ impl Driver {
     pub(super) fn count(&self) -> Result<u32, Failed> {
         let mut count = 0;
         // SAFETY: it writes one number.
-        call!(self.functions, cuDeviceGetCount(&raw mut count))?;
+        unsafe { call!(self.functions, cuDeviceGetCount(&raw mut count)) }?;
         Ok(u32::try_from(count).unwrap_or_default())
     }
 
@@ -235,7 +235,7 @@ impl Driver {
         let mut device = 0;
         let number = c_int::try_from(number).unwrap_or(c_int::MAX);
         // SAFETY: it writes one number.
-        call!(self.functions, cuDeviceGet(&raw mut device, number))?;
+        unsafe { call!(self.functions, cuDeviceGet(&raw mut device, number)) }?;
         Ok(Ordinal(device))
     }
 
@@ -243,7 +243,7 @@ impl Driver {
         let mut name = [0_u8; 256];
         let most = name.len() as c_int - 1;
         // SAFETY: it writes at most that many bytes, which are one fewer than there are: the last stays 0.
-        call!(self.functions, cuDeviceGetName(name.as_mut_ptr().cast(), most, device.0))?;
+        unsafe { call!(self.functions, cuDeviceGetName(name.as_mut_ptr().cast(), most, device.0)) }?;
         let name = CStr::from_bytes_until_nul(&name).map(CStr::to_string_lossy);
         Ok(name.map_or_else(|_| "a GPU without a name".to_owned(), |name| name.trim().to_owned()))
     }
@@ -253,7 +253,7 @@ impl Driver {
         let attribute = |which| {
             let mut value = 0;
             // SAFETY: it writes one number.
-            call!(self.functions, cuDeviceGetAttribute(&raw mut value, which, device.0))?;
+            unsafe { call!(self.functions, cuDeviceGetAttribute(&raw mut value, which, device.0)) }?;
             Ok(u32::try_from(value).unwrap_or_default())
         };
         Ok([
@@ -266,7 +266,7 @@ impl Driver {
     pub(super) fn memory(&self, device: Ordinal) -> Result<u64, Failed> {
         let mut bytes = 0;
         // SAFETY: it writes one number.
-        call!(self.functions, cuDeviceTotalMem_v2(&raw mut bytes, device.0))?;
+        unsafe { call!(self.functions, cuDeviceTotalMem_v2(&raw mut bytes, device.0)) }?;
         Ok(bytes as u64)
     }
 
@@ -274,27 +274,27 @@ impl Driver {
     pub(super) fn context(&self, device: Ordinal) -> Result<Context, Failed> {
         let mut context = ptr::null_mut();
         // SAFETY: it writes one handle. Flags of 0 let the driver choose how it waits, which nobody here has it do.
-        call!(self.functions, cuCtxCreate_v2(&raw mut context, 0, device.0))?;
+        unsafe { call!(self.functions, cuCtxCreate_v2(&raw mut context, 0, device.0)) }?;
         Ok(Context(context))
     }
 
     /// Destroys a context and all that belongs to it.
     pub(super) fn destroy(&self, context: Context) -> Result<(), Failed> {
         // SAFETY: the handle is the driver's; its owner uses nothing of it afterwards, as the head of this file says.
-        call!(self.functions, cuCtxDestroy_v2(context.0))
+        unsafe { call!(self.functions, cuCtxDestroy_v2(context.0)) }
     }
 
     /// Makes a context current in this thread.
     pub(super) fn bind(&self, context: Context) -> Result<(), Failed> {
         // SAFETY: the handle is the driver's.
-        call!(self.functions, cuCtxSetCurrent(context.0))
+        unsafe { call!(self.functions, cuCtxSetCurrent(context.0)) }
     }
 
     pub(super) fn stream(&self) -> Result<Stream, Failed> {
         let mut stream = ptr::null_mut();
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: it writes one handle.
-        call!(self.functions, cuStreamCreate(&raw mut stream, flags))?;
+        unsafe { call!(self.functions, cuStreamCreate(&raw mut stream, flags)) }?;
         Ok(Stream(stream))
     }
 
@@ -302,20 +302,20 @@ impl Driver {
         let mut event = ptr::null_mut();
         let flags = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: it writes one handle.
-        call!(self.functions, cuEventCreate(&raw mut event, flags))?;
+        unsafe { call!(self.functions, cuEventCreate(&raw mut event, flags)) }?;
         Ok(Event(event))
     }
 
     /// Has the event stand for all that the stream was given so far.
     pub(super) fn record(&self, event: Event, stream: Stream) -> Result<(), Failed> {
         // SAFETY: both handles are the driver's.
-        call!(self.functions, cuEventRecord(event.0, stream.0))
+        unsafe { call!(self.functions, cuEventRecord(event.0, stream.0)) }
     }
 
     /// Whether what an event stands for is done. Does not wait.
     pub(super) fn event_query(&self, event: Event) -> Result<Progress, Failed> {
         // SAFETY: the handle is the driver's.
-        match call!(self.functions, cuEventQuery(event.0)) {
+        match unsafe { call!(self.functions, cuEventQuery(event.0)) } {
             Ok(()) => Ok(Progress::Done),
             Err(failed) if failed.code == NOT_READY => Ok(Progress::UnderWay),
             Err(failed) => Err(failed),
@@ -326,56 +326,58 @@ impl Driver {
     pub(super) fn allocate(&self, bytes: u64) -> Result<u64, Failed> {
         let mut address = 0;
         // SAFETY: it writes one address. A length that does not fit is one that no GPU has.
-        call!(self.functions, cuMemAlloc_v2(&raw mut address, usize::try_from(bytes).unwrap_or(usize::MAX)))?;
+        unsafe {
+            call!(self.functions, cuMemAlloc_v2(&raw mut address, usize::try_from(bytes).unwrap_or(usize::MAX)))
+        }?;
         Ok(address)
     }
 
     pub(super) fn free(&self, address: u64) -> Result<(), Failed> {
         // SAFETY: a device address; what the driver does not know it refuses.
-        call!(self.functions, cuMemFree_v2(address))
+        unsafe { call!(self.functions, cuMemFree_v2(address)) }
     }
 
     pub(super) fn pin(&self, bytes: usize) -> Result<Pinned, Failed> {
         let mut start = ptr::null_mut();
         // SAFETY: it writes one address. Flags of 0: memory that is combined for writing would be dreadfully slow to read.
-        call!(self.functions, cuMemHostAlloc(&raw mut start, bytes, 0))?;
+        unsafe { call!(self.functions, cuMemHostAlloc(&raw mut start, bytes, 0)) }?;
         Ok(Pinned { start: start.cast(), bytes })
     }
 
     /// Gives pinned memory back. No transfer may be at it: see the head of this file.
     pub(super) fn unpin(&self, pinned: Pinned) -> Result<(), Failed> {
         // SAFETY: the driver's own address, given back once, since this takes the only value that holds it.
-        call!(self.functions, cuMemFreeHost(pinned.start.cast()))
+        unsafe { call!(self.functions, cuMemFreeHost(pinned.start.cast())) }
     }
 
     /// Orders a transfer to the device from `bytes` bytes of pinned memory.
     pub(super) fn upload(&self, to: u64, from: &Pinned, at: usize, bytes: usize, stream: Stream) -> Result<(), Failed> {
         let start = from.range(at, bytes);
         // SAFETY: the range lies in pinned memory, which outlives the transfer.
-        call!(self.functions, cuMemcpyHtoDAsync_v2(to, start.cast_const().cast(), bytes, stream.0))
+        unsafe { call!(self.functions, cuMemcpyHtoDAsync_v2(to, start.cast_const().cast(), bytes, stream.0)) }
     }
 
     /// Orders a transfer from the device to pinned memory.
     pub(super) fn download(&self, to: &Pinned, from: u64, bytes: usize, stream: Stream) -> Result<(), Failed> {
         let start = to.range(0, bytes);
         // SAFETY: the range lies in pinned memory, which outlives the transfer.
-        call!(self.functions, cuMemcpyDtoHAsync_v2(start.cast(), from, bytes, stream.0))
+        unsafe { call!(self.functions, cuMemcpyDtoHAsync_v2(start.cast(), from, bytes, stream.0)) }
     }
 
     /// Orders a copy on the device, between ranges that are apart.
     pub(super) fn copy(&self, to: u64, from: u64, bytes: u64, stream: Stream) -> Result<(), Failed> {
         // SAFETY: device addresses.
-        call!(self.functions, cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.0))
+        unsafe { call!(self.functions, cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.0)) }
     }
 
     pub(super) fn zero(&self, address: u64, bytes: u64, stream: Stream) -> Result<(), Failed> {
         // SAFETY: a device address.
-        call!(self.functions, cuMemsetD8Async(address, 0, bytes as usize, stream.0))
+        unsafe { call!(self.functions, cuMemsetD8Async(address, 0, bytes as usize, stream.0)) }
     }
 
     pub(super) fn fill(&self, address: u64, pattern: u32, words: u64, stream: Stream) -> Result<(), Failed> {
         // SAFETY: a device address.
-        call!(self.functions, cuMemsetD32Async(address, pattern, words as usize, stream.0))
+        unsafe { call!(self.functions, cuMemsetD32Async(address, pattern, words as usize, stream.0)) }
     }
 
     /// Has the driver compile PTX; with the error comes what its compiler says.
@@ -389,10 +391,18 @@ impl Driver {
         let count = names.len() as u32;
         // SAFETY: the text ends with a NUL; both arrays have `count` entries; of the log the driver gets one byte fewer than there are, so that the
         // last stays 0.
-        let loaded = call!(
-            self.functions,
-            cuModuleLoadDataEx(&raw mut module, text.as_ptr().cast(), count, names.as_mut_ptr(), values.as_mut_ptr())
-        );
+        let loaded = unsafe {
+            call!(
+                self.functions,
+                cuModuleLoadDataEx(
+                    &raw mut module,
+                    text.as_ptr().cast(),
+                    count,
+                    names.as_mut_ptr(),
+                    values.as_mut_ptr()
+                )
+            )
+        };
         loaded.map(|()| Module(module)).map_err(|failed| {
             let said = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
             (failed, said.trim().to_owned())
@@ -401,14 +411,14 @@ impl Driver {
 
     pub(super) fn unload(&self, module: Module) -> Result<(), Failed> {
         // SAFETY: the handle is the driver's.
-        call!(self.functions, cuModuleUnload(module.0))
+        unsafe { call!(self.functions, cuModuleUnload(module.0)) }
     }
 
     /// An entry of a module, if it has one of this name.
     pub(super) fn function(&self, module: Module, name: &CStr) -> Result<Option<Function>, Failed> {
         let mut function = ptr::null_mut();
         // SAFETY: it writes one handle; the name ends with a NUL.
-        match call!(self.functions, cuModuleGetFunction(&raw mut function, module.0, name.as_ptr())) {
+        match unsafe { call!(self.functions, cuModuleGetFunction(&raw mut function, module.0, name.as_ptr())) } {
             Ok(()) => Ok(Some(Function(function))),
             Err(failed) if failed.code == NOT_FOUND => Ok(None),
             Err(failed) => Err(failed),
@@ -438,8 +448,9 @@ impl Driver {
     pub(super) fn variable(&self, module: Module, name: &CStr) -> Result<Option<(u64, u64)>, Failed> {
         let (mut address, mut bytes) = (0, 0);
         // SAFETY: it writes two numbers; the name ends with a NUL.
-        let found =
-            call!(self.functions, cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module.0, name.as_ptr()));
+        let found = unsafe {
+            call!(self.functions, cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module.0, name.as_ptr()))
+        };
         match found {
             Ok(()) => Ok(Some((address, bytes as u64))),
             Err(failed) if failed.code == NOT_FOUND => Ok(None),
@@ -467,10 +478,12 @@ impl Driver {
         let extra = if parameters.is_empty() { ptr::null_mut() } else { extra.as_mut_ptr() };
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         // SAFETY: the driver copies the parameters during the call. What the kernel does then happens on the device.
-        call!(
-            self.functions,
-            cuLaunchKernel(function.0, gx, gy, gz, bx, by, bz, shared_bytes, stream.0, ptr::null_mut(), extra)
-        )
+        unsafe {
+            call!(
+                self.functions,
+                cuLaunchKernel(function.0, gx, gy, gz, bx, by, bz, shared_bytes, stream.0, ptr::null_mut(), extra)
+            )
+        }
     }
 }
 
@@ -561,17 +574,18 @@ impl Blas {
     pub(super) fn handle(&self, stream: Stream, (address, bytes): (u64, u64)) -> Result<BlasHandle, Failed> {
         let mut handle = ptr::null_mut();
         // SAFETY: it writes one handle.
-        call!(self.0, cublasCreate_v2(&raw mut handle))?;
+        unsafe { call!(self.0, cublasCreate_v2(&raw mut handle)) }?;
         let handle = BlasHandle(handle);
         // Without it, sums of 16 bits might be made in 16 bits.
         let math = cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
         // SAFETY: the handle is the library's.
-        let set = call!(self.0, cublasSetMathMode(handle.0, math));
+        let set = unsafe { call!(self.0, cublasSetMathMode(handle.0, math)) };
         // SAFETY: the stream's handle is the driver's, which the library shares. It belongs to the current context.
-        let set = set.and_then(|()| call!(self.0, cublasSetStream_v2(handle.0, stream.0.cast())));
+        let set = set.and_then(|()| unsafe { call!(self.0, cublasSetStream_v2(handle.0, stream.0.cast())) });
         let workspace = ptr::without_provenance_mut(address as usize);
         // SAFETY: a device address.
-        let set = set.and_then(|()| call!(self.0, cublasSetWorkspace_v2(handle.0, workspace, bytes as usize)));
+        let set =
+            set.and_then(|()| unsafe { call!(self.0, cublasSetWorkspace_v2(handle.0, workspace, bytes as usize)) });
         if let Err(failed) = set {
             let _ = self.destroy(handle);
             return Err(failed);
@@ -581,7 +595,7 @@ impl Blas {
 
     pub(super) fn destroy(&self, handle: BlasHandle) -> Result<(), Failed> {
         // SAFETY: the handle is the library's; its owner forgets it.
-        call!(self.0, cublasDestroy_v2(handle.0))
+        unsafe { call!(self.0, cublasDestroy_v2(handle.0)) }
     }
 
     /// Orders a product.
@@ -593,34 +607,36 @@ impl Blas {
         };
         let at = |operand: &Operand| ptr::without_provenance_mut::<c_void>(operand.address as usize);
         // SAFETY: the matrices are device addresses; both scales are of the type that the sums are made in, and are read during the call.
-        call!(
-            self.0,
-            cublasGemmStridedBatchedEx_64(
-                handle.0,
-                operation(a),
-                operation(b),
-                *m,
-                *n,
-                *k,
-                alpha.address(),
-                at(a).cast_const(),
-                *numbers,
-                a.leading,
-                a.stride,
-                at(b).cast_const(),
-                *numbers,
-                b.leading,
-                b.stride,
-                beta.address(),
-                at(c),
-                *numbers,
-                c.leading,
-                c.stride,
-                *batch,
-                *sums,
-                cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+        unsafe {
+            call!(
+                self.0,
+                cublasGemmStridedBatchedEx_64(
+                    handle.0,
+                    operation(a),
+                    operation(b),
+                    *m,
+                    *n,
+                    *k,
+                    alpha.address(),
+                    at(a).cast_const(),
+                    *numbers,
+                    a.leading,
+                    a.stride,
+                    at(b).cast_const(),
+                    *numbers,
+                    b.leading,
+                    b.stride,
+                    beta.address(),
+                    at(c),
+                    *numbers,
+                    c.leading,
+                    c.stride,
+                    *batch,
+                    *sums,
+                    cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+                )
             )
-        )
+        }
     }
 }
 

@@ -67,8 +67,8 @@ impl Transfers {
             gpu.order(ordered)?;
             gpu.mark(half.mark)
         };
-        for piece in 0..pieces.min(2) {
-            order(gpu, &halves[piece], piece)?;
+        for (piece, half) in halves.iter().enumerate().take(pieces) {
+            order(gpu, half, piece)?;
         }
         for (piece, target) in bytes.chunks_mut(HALF).enumerate() {
             let half = &halves[piece % 2];

@@ -260,7 +260,7 @@ exports! {
     }
 
     fn cuMemsetD32Async(address: u64, value: u32, words: usize, _stream: u64) {
-        if address % 4 != 0 {
+        if !address.is_multiple_of(4) {
             return Err(code::INVALID_VALUE);
         }
         current()?.order(move |bench| bench.fill(address, value, words as u64));
