@@ -3,6 +3,7 @@
 //! Each trusts its caller as a C library does: pointers are those that NVIDIA's headers ask for. That holds for the one caller that there is, the CUDA device's
 //! `driver_unsafe`.
 #![expect(unsafe_code, reason = "a C library has no other interface")]
+#![expect(clippy::too_many_arguments, reason = "as many as NVIDIA's headers have")]
 #![expect(
     unsafe_op_in_unsafe_fn,
     reason = "every function here is the caller's word for what its headers say, as a whole"
