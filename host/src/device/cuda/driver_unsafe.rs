@@ -131,7 +131,9 @@ macro_rules! handles {
         pub(super) struct $name($type);
 
         // SAFETY: the driver takes its handles from any thread, as long as their context is made current there.
-        unsafe impl Send for $name {})+
+        unsafe impl Send for $name {}
+        // SAFETY: as above, and from several at once: of a handle itself nothing is ever written.
+        unsafe impl Sync for $name {})+
     };
 }
 

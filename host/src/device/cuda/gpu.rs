@@ -1,9 +1,12 @@
 //! A context of a GPU and its one order of operations: waiting, and what a failure means.
 //!
-//! No call of the driver that waits is ever made. What has to be waited for is asked about again and again, with a look at the [`Stopper`] in
-//! between: a kernel cannot be stopped, but the call that waits for it can. For the same reason no more than a few hundred operations are under
-//! way at a time: the driver's own queue is finite, and a call that finds it full waits.
+//! No call is made whose purpose is to wait. What has to be waited for is asked about again and again, with a look at the [`Stopper`] in
+//! between: a kernel cannot be stopped, but whoever waits for it can. For the same reason no more than a few hundred operations are under
+//! way at a time: the driver's own queue is finite, and a call that finds it full waits. What is left are calls that may wait for reasons of the driver's own, such
+//! as loading a module beside a kernel that never ends: there only the end of the process helps, which waits for nothing.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,10 +25,37 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// What a device that is closed in the middle of its work waits for it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// A context, which is destroyed with the last that needs it.
+pub(super) struct Owned {
+    pub(super) driver: &'static Driver,
+    context: Context,
+    /// Something is under way that nobody waits for: it has to outlive us.
+    abandoned: AtomicBool,
+}
+
+impl Owned {
+    /// Makes it current in this thread.
+    pub(super) fn bind(&self) -> Result<(), Failed> {
+        self.driver.bind(self.context)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if self.abandoned.load(Ordering::SeqCst) {
+            // Destroying the context would wait for the kernel; it goes with the process, which therefore must not wait either.
+            leave_without_driver();
+            return;
+        }
+        // Whatever it answers, there is nothing left to do about it.
+        let _ = self.driver.destroy(self.context);
+    }
+}
+
 /// A context in use.
 pub(super) struct Gpu {
     pub(super) driver: &'static Driver,
-    context: Context,
+    pub(super) context: Arc<Owned>,
     pub(super) stream: Stream,
     pub(super) stopper: Stopper,
     name: String,
@@ -59,6 +89,7 @@ impl Gpu {
         let (stream, settled, fences) = made().inspect_err(|_| {
             let _ = driver.destroy(context);
         })?;
+        let context = Arc::new(Owned { driver, context, abandoned: AtomicBool::new(false) });
         let stopper = Stopper::new(|| ());
         let (kernels, more_kernels, state) = (Vec::new(), false, State::Idle);
         Ok(Self { driver, context, stream, stopper, name, settled, fences, ordered: 0, kernels, more_kernels, state })
@@ -69,7 +100,7 @@ impl Gpu {
         if self.stopper.is_stopped() {
             return Err(self.abandon());
         }
-        let bound = self.driver.bind(self.context);
+        let bound = self.context.bind();
         self.done(bound)
     }
 
@@ -170,14 +201,14 @@ impl Gpu {
     /// Whether nothing is under way any more, so that memory can be given back; waits for a moment if need be.
     pub(super) fn comes_to_rest(&mut self) -> bool {
         if self.state == State::Busy {
-            let _ = self.driver.bind(self.context);
+            let _ = self.context.bind();
             if self.mark(self.settled).is_ok() && self.is_done_by(self.settled, Instant::now() + PATIENCE) {
                 self.is_settled();
             } else if self.state == State::Busy {
                 self.state = State::Abandoned;
             }
         }
-        self.state == State::Idle && self.driver.bind(self.context).is_ok()
+        self.state == State::Idle && self.context.bind().is_ok()
     }
 
     fn is_done_by(&mut self, mark: Event, end: Instant) -> bool {
@@ -196,13 +227,18 @@ impl Gpu {
 impl Drop for Gpu {
     fn drop(&mut self) {
         if self.state == State::Abandoned {
-            // Destroying the context would wait for the kernel; it goes with the process, which therefore must not wait either.
-            leave_without_driver();
-            return;
+            self.context.abandoned.store(true, Ordering::SeqCst);
         }
-        // Whatever it answers, there is nothing left to do about it.
-        let _ = self.driver.destroy(self.context);
     }
+}
+
+/// Waits for a mark in a thread that nobody stops.
+pub(super) fn wait_for(driver: &Driver, mark: Event) -> Result<(), Failed> {
+    let mut pause = Pause::default();
+    while driver.event_query(mark)? == Progress::UnderWay {
+        pause.take();
+    }
+    Ok(())
 }
 
 /// The time between two questions, longer each time.

@@ -7,6 +7,7 @@
 //! | `gpu` | a context and its one order of operations: waiting, and what a failure means |
 //! | `memory` | buffers, and giving them back once nothing uses them |
 //! | `transfer` | to and from the host, through pinned memory in two halves |
+//! | `download` | the way of a checkpoint's buffers to the host, beside the guest |
 //! | `module` | modules and their variables |
 //! | `own` | kernels of our own: random fills, `beta · c` |
 //! | `gemm` | products, by cuBLAS |
@@ -27,6 +28,7 @@
 //! No GPU was at hand when this was written. All of it runs against a double of the driver (`host/tests/cuda-double`), with every call failing in turn;
 //! against a real driver, `cargo xtask test-gpu` runs the same suite.
 
+mod download;
 mod driver_unsafe;
 mod error;
 mod gemm;
@@ -37,7 +39,9 @@ mod own;
 mod transfer;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use self::download::{Coming, Downloads, Room};
 use self::driver_unsafe::{Blas, Driver};
 use self::error::{Failed, OUT_OF_RESOURCES};
 use self::gemm::Multiplier;
@@ -47,8 +51,8 @@ use self::module::{Loaded, Variable, version_in_words};
 use self::own::Own;
 use self::transfer::Transfers;
 use super::{
-    Backend, BufferId, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper, ValidatedGemm,
-    ValidatedLaunch, VariableSpan,
+    Backend, BufferId, Content, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper,
+    ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
 pub use error::Absence;
@@ -124,6 +128,7 @@ pub struct CudaDevice {
     modules: HashMap<ModuleId, Loaded>,
     own: Own,
     multiplier: Multiplier,
+    downloads: Option<Arc<Downloads>>,
     /// Last, so that it is dropped last: all else belongs to its context.
     gpu: Gpu,
 }
@@ -144,6 +149,7 @@ impl CudaDevice {
             modules: HashMap::new(),
             own: Own::default(),
             multiplier: Multiplier::default(),
+            downloads: None,
             gpu,
         })
     }
@@ -151,6 +157,33 @@ impl CudaDevice {
     fn module(&mut self, module: ModuleId) -> Result<(&mut Loaded, &mut Gpu)> {
         let unknown = || DeviceError::InvalidArgument("the module was dropped".to_owned());
         Ok((self.modules.get_mut(&module).ok_or_else(unknown)?, &mut self.gpu))
+    }
+
+    /// Gives up the room of copies that nobody needs; whether there was any.
+    fn bury_copies(&mut self) -> bool {
+        let spare = self.downloads.as_ref().map(|downloads| downloads.spare()).unwrap_or_default();
+        spare.iter().for_each(|room| self.memory.bury(room.address, room.bytes));
+        !spare.is_empty()
+    }
+
+    /// What a download needs, and room for a copy on the GPU; none where there is no memory for it.
+    fn prepare_download(&mut self, bytes: u64) -> Result<Option<(Arc<Downloads>, Room)>> {
+        let downloads = match &self.downloads {
+            Some(downloads) => downloads,
+            None => match Downloads::new(&self.gpu) {
+                Err(failed) if failed.is_out_of_memory() => return Ok(None),
+                made => self.downloads.insert(Arc::new(self.gpu.done(made)?)),
+            },
+        };
+        if let Some(room) = downloads.room(bytes) {
+            return Ok(Some((Arc::clone(downloads), room)));
+        }
+        let made = self.gpu.driver.event();
+        let made = self.gpu.done(made)?;
+        match self.gpu.driver.allocate(bytes) {
+            Err(failed) if failed.is_out_of_memory() => Ok(None),
+            address => Ok(Some((Arc::clone(downloads), Room { address: self.gpu.done(address)?, bytes, made }))),
+        }
     }
 
     /// The block of parameters, with addresses in it.
@@ -186,7 +219,13 @@ impl Device for CudaDevice {
 
     fn allocate(&mut self, buffer: BufferId, bytes: u64) -> Result<()> {
         self.gpu.enter()?;
-        self.memory.allocate(&mut self.gpu, buffer, bytes)
+        match self.memory.allocate(&mut self.gpu, buffer, bytes) {
+            // What copies for checkpoints took is the first to make way.
+            Err(DeviceError::OutOfMemory(_)) if self.bury_copies() => {
+                self.memory.allocate(&mut self.gpu, buffer, bytes)
+            }
+            outcome => outcome,
+        }
     }
 
     fn free(&mut self, buffer: BufferId) {
@@ -204,6 +243,21 @@ impl Device for CudaDevice {
             return self.gpu.settle();
         }
         self.transfers.download(&mut self.gpu, self.memory.address(from), bytes)
+    }
+
+    fn begin_read(&mut self, from: Span, mut memory: Vec<u8>) -> Result<Content> {
+        self.gpu.enter()?;
+        let (address, bytes) = (self.memory.address(from), from.bytes());
+        if bytes > 0
+            && let Some((downloads, room)) = self.prepare_download(bytes)?
+        {
+            let copied = self.gpu.driver.copy(room.address, address, bytes, self.gpu.stream);
+            self.gpu.order(copied)?;
+            self.gpu.mark(room.made)?;
+            return Ok(Content::coming(bytes, Box::new(Coming::new(downloads, room, memory))));
+        }
+        self.read(from, &mut memory)?;
+        Ok(memory.into())
     }
 
     fn fill(&mut self, span: Span, pattern: u32) -> Result<()> {

@@ -8,7 +8,7 @@ use super::gpu::Gpu;
 use crate::device::{DeviceError, Result};
 
 /// Bytes of a half: enough for the bus' full speed.
-const HALF: usize = 4 << 20;
+pub(super) const HALF: usize = 4 << 20;
 /// Where in a half the next small piece begins is a multiple of this.
 const ALIGN: usize = 64;
 
@@ -19,10 +19,10 @@ pub(super) struct Transfers {
     down: Option<[Half; 2]>,
 }
 
-struct Half {
-    pinned: Pinned,
+pub(super) struct Half {
+    pub(super) pinned: Pinned,
     /// Behind the last transfer of it.
-    mark: Event,
+    pub(super) mark: Event,
 }
 
 /// Small pieces go one behind the other, so that one transfer need not wait for another.
@@ -108,11 +108,14 @@ impl Up {
 }
 
 fn halves(gpu: &mut Gpu) -> Result<[Half; 2]> {
-    let half = || Ok(Half { pinned: gpu.driver.pin(HALF)?, mark: gpu.driver.event()? });
-    match half().and_then(|first| Ok([first, half()?])) {
+    match half(gpu).and_then(|first| Ok([first, half(gpu)?])) {
         Ok(halves) => Ok(halves),
         Err(failed) => Err(no_memory(failed).unwrap_or_else(|| gpu.lost(failed))),
     }
+}
+
+pub(super) fn half(gpu: &Gpu) -> Result<Half, Failed> {
+    Ok(Half { pinned: gpu.driver.pin(HALF)?, mark: gpu.driver.event()? })
 }
 
 /// The host's memory is what was lacking, if memory was.

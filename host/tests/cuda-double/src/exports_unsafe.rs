@@ -35,7 +35,8 @@ static BLAS: LazyLock<Mutex<HashMap<u64, Multiplier>>> = LazyLock::new(Mutex::de
 
 #[derive(Clone, Copy, Default)]
 struct Multiplier {
-    stream: bool,
+    /// 0 where none was set.
+    stream: u64,
     workspace: bool,
     exact: bool,
 }
@@ -164,16 +165,15 @@ exports! {
     }
 
     fn cuStreamCreate(stream: Out<u64>, _flags: u32) {
-        current()?;
-        put(stream, handle())
+        put(stream, current()?.new_stream())
     }
 
     fn cuEventCreate(event: Out<u64>, _flags: u32) {
         put(event, current()?.new_event())
     }
 
-    fn cuEventRecord(event: u64, _stream: u64) {
-        current()?.record(event)
+    fn cuEventRecord(event: u64, stream: u64) {
+        current()?.record(event, stream)
     }
 
     fn cuEventQuery(event: u64) {
@@ -212,28 +212,27 @@ exports! {
         Ok(())
     }
 
-    fn cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, _stream: u64) {
+    fn cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, stream: u64) {
         let (gpu, from) = (current()?, from as usize);
         if !is_pinned(from, bytes) {
             return Err(code::INVALID_VALUE);
         }
-        gpu.order(move |bench| {
+        gpu.order(stream, move |bench| {
             if !is_pinned(from, bytes) {
                 return Err(code::ILLEGAL_ADDRESS);
             }
             // SAFETY: pinned memory, which the host leaves alone while this is under way: what it does all the same is what the test looks for.
             let copy = unsafe { std::slice::from_raw_parts(from as *const u8, bytes) }.to_vec();
             bench.write(to, &copy)
-        });
-        Ok(())
+        })
     }
 
-    fn cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, _stream: u64) {
+    fn cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, stream: u64) {
         let (gpu, to) = (current()?, to as usize);
         if !is_pinned(to, bytes) {
             return Err(code::INVALID_VALUE);
         }
-        gpu.order(move |bench| {
+        gpu.order(stream, move |bench| {
             let mut copy = vec![0; bytes];
             bench.read(from, &mut copy)?;
             if !is_pinned(to, bytes) {
@@ -242,30 +241,26 @@ exports! {
             // SAFETY: as above.
             unsafe { (to as *mut u8).copy_from_nonoverlapping(copy.as_ptr(), bytes) };
             Ok(())
-        });
-        Ok(())
+        })
     }
 
-    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, _stream: u64) {
-        current()?.order(move |bench| bench.copy(to, from, bytes as u64));
-        Ok(())
+    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) {
+        current()?.order(stream, move |bench| bench.copy(to, from, bytes as u64))
     }
 
-    fn cuMemsetD8Async(address: u64, value: u8, bytes: usize, _stream: u64) {
-        current()?.order(move |bench| {
+    fn cuMemsetD8Async(address: u64, value: u8, bytes: usize, stream: u64) {
+        current()?.order(stream, move |bench| {
             let words = bytes as u64 / 4;
             bench.fill(address, u32::from_le_bytes([value; 4]), words)?;
             bench.write(address + words * 4, &vec![value; bytes % 4])
-        });
-        Ok(())
+        })
     }
 
-    fn cuMemsetD32Async(address: u64, value: u32, words: usize, _stream: u64) {
+    fn cuMemsetD32Async(address: u64, value: u32, words: usize, stream: u64) {
         if !address.is_multiple_of(4) {
             return Err(code::INVALID_VALUE);
         }
-        current()?.order(move |bench| bench.fill(address, value, words as u64));
-        Ok(())
+        current()?.order(stream, move |bench| bench.fill(address, value, words as u64))
     }
 
     fn cuModuleLoadDataEx(module: Out<u64>, text: *const c_char, options: u32, names: *const u32, values: Out<Address>) {
@@ -310,7 +305,7 @@ exports! {
 
     fn cuLaunchKernel(
         function: u64, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, shared: u32,
-        _stream: u64, pointers: *const Address, extra: *const Address
+        stream: u64, pointers: *const Address, extra: *const Address
     ) {
         let gpu = current()?;
         if !pointers.is_null() {
@@ -328,8 +323,7 @@ exports! {
         if let Some(bench) = gpu.bench_if_free() {
             bench.takes(function, &parameters)?;
         }
-        gpu.order(move |bench| bench.launch(function, [[gx, gy, gz], [bx, by, bz]], shared, &parameters));
-        Ok(())
+        gpu.order(stream, move |bench| bench.launch(function, [[gx, gy, gz], [bx, by, bz]], shared, &parameters))
     }
 
     fn cublasCreate_v2(made: Out<u64>) {
@@ -344,9 +338,9 @@ exports! {
         BLAS.lock().unwrap_or_else(PoisonError::into_inner).remove(&multiplier).map(drop).ok_or(1_u32)
     }
 
-    fn cublasSetStream_v2(multiplier: u64, _stream: u64) {
+    fn cublasSetStream_v2(multiplier: u64, stream: u64) {
         // As the library does: another stream, another workspace.
-        with(multiplier, |known| *known = Multiplier { stream: true, workspace: false, ..*known })
+        with(multiplier, |known| *known = Multiplier { stream, workspace: false, ..*known })
     }
 
     fn cublasSetWorkspace_v2(multiplier: u64, address: u64, bytes: usize) {
@@ -365,8 +359,9 @@ exports! {
         c: u64, c_type: u32, c_leading: i64, c_stride: i64, batch: i64, sums: u32, _algorithm: i32
     ) {
         let gpu = current()?;
-        let mut ready = false;
-        with(multiplier, |known| ready = known.stream && known.workspace && known.exact)?;
+        let mut known = Multiplier::default();
+        with(multiplier, |set| known = *set)?;
+        let Multiplier { stream, workspace, exact } = known;
         // Numbers and what they are summed in, as NVIDIA counts them.
         let element = match (c_type, sums) {
             (0, 69) => Element::Float32,
@@ -375,7 +370,7 @@ exports! {
             (14, 68) => Element::Bfloat16,
             _ => return Err(15),
         };
-        if !ready || a_type != c_type || b_type != c_type || transpose_a > 1 || transpose_b > 1 {
+        if stream == 0 || !workspace || !exact || a_type != c_type || b_type != c_type || transpose_a > 1 || transpose_b > 1 {
             return Err(7);
         }
         let scale = |number: *const c_void| match element {
@@ -393,8 +388,7 @@ exports! {
             c: operand(c, c_leading, c_stride, false),
             batch,
         };
-        gpu.order(move |bench| bench.multiply(&product));
-        Ok(())
+        gpu.order(stream, move |bench| bench.multiply(&product))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A context: its queue, and the thread that works it off.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
@@ -25,16 +25,32 @@ pub(crate) struct Gpu {
 
 #[derive(Default)]
 struct Queue {
+    /// By the streams' handles.
+    streams: BTreeMap<u64, Stream>,
+    /// Events, by handle: a stream, and the pieces of it that they stand behind.
+    events: HashMap<u64, (u64, u64)>,
+    /// What every call answers since a kernel failed.
+    sticky: Option<u32>,
+    closing: bool,
+}
+
+#[derive(Default)]
+struct Stream {
     waiting: VecDeque<Work>,
     /// Pieces that were given, that are done, and up to which somebody has asked.
     given: u64,
     done: u64,
     asked: u64,
-    /// Events, by handle: the pieces that they stand behind.
-    events: HashMap<u64, u64>,
-    /// What every call answers since a kernel failed.
-    sticky: Option<u32>,
-    closing: bool,
+}
+
+impl Queue {
+    /// The next piece of work and its stream: of the newest stream first, so that whoever does not wait for an older one is found out.
+    fn next(&mut self) -> Option<(u64, Work)> {
+        self.streams.iter_mut().rev().find_map(|(handle, stream)| {
+            let due = !SETTINGS.lazy || stream.done < stream.asked;
+            Some((*handle, stream.waiting.pop_front_if(|_| due)?))
+        })
+    }
 }
 
 static CONTEXTS: LazyLock<Mutex<HashMap<u64, Arc<Gpu>>>> = LazyLock::new(Mutex::default);
@@ -104,36 +120,47 @@ impl Gpu {
         }
     }
 
-    pub(crate) fn order(&self, work: impl FnOnce(&mut Bench) -> Result<(), u32> + Send + 'static) {
+    pub(crate) fn new_stream(&self) -> u64 {
+        let stream = handle();
+        lock(&self.queue).streams.insert(stream, Stream::default());
+        stream
+    }
+
+    pub(crate) fn order(
+        &self,
+        stream: u64,
+        work: impl FnOnce(&mut Bench) -> Result<(), u32> + Send + 'static,
+    ) -> Result<(), u32> {
         let mut queue = lock(&self.queue);
-        queue.waiting.push_back(Box::new(work));
-        queue.given += 1;
+        let stream = queue.streams.get_mut(&stream).ok_or(code::INVALID_HANDLE)?;
+        stream.waiting.push_back(Box::new(work));
+        stream.given += 1;
         self.changed.notify_all();
+        Ok(())
     }
 
     pub(crate) fn new_event(&self) -> u64 {
         let event = handle();
-        lock(&self.queue).events.insert(event, 0);
+        lock(&self.queue).events.insert(event, (0, 0));
         event
     }
 
-    pub(crate) fn record(&self, event: u64) -> Result<(), u32> {
+    pub(crate) fn record(&self, event: u64, stream: u64) -> Result<(), u32> {
         let mut queue = lock(&self.queue);
-        let given = queue.given;
-        *queue.events.get_mut(&event).ok_or(code::INVALID_HANDLE)? = given;
+        let given = queue.streams.get(&stream).ok_or(code::INVALID_HANDLE)?.given;
+        *queue.events.get_mut(&event).ok_or(code::INVALID_HANDLE)? = (stream, given);
         Ok(())
     }
 
     pub(crate) fn query(&self, event: u64) -> Result<(), u32> {
         let mut queue = lock(&self.queue);
-        let behind = *queue.events.get(&event).ok_or(code::INVALID_HANDLE)?;
+        let (stream, behind) = *queue.events.get(&event).ok_or(code::INVALID_HANDLE)?;
         if let Some(sticky) = queue.sticky {
             return Err(sticky);
         }
-        if queue.done >= behind {
-            return Ok(());
-        }
-        queue.asked = queue.asked.max(behind);
+        // An event that was never recorded stands behind nothing.
+        let Some(stream) = queue.streams.get_mut(&stream).filter(|stream| stream.done < behind) else { return Ok(()) };
+        stream.asked = stream.asked.max(behind);
         self.changed.notify_all();
         Err(code::NOT_READY)
     }
@@ -144,16 +171,17 @@ impl Gpu {
             if queue.closing {
                 return;
             }
-            let due = !SETTINGS.lazy || queue.done < queue.asked;
-            match queue.waiting.pop_front_if(|_| due) {
+            match queue.next() {
                 None => queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
-                Some(work) => {
+                Some((stream, work)) => {
                     let ill = queue.sticky.is_some();
                     drop(queue);
                     // After a fault nothing runs any more.
                     let outcome = if ill { Ok(()) } else { work(&mut lock(&self.bench)) };
                     queue = lock(&self.queue);
-                    queue.done += 1;
+                    if let Some(stream) = queue.streams.get_mut(&stream) {
+                        stream.done += 1;
+                    }
                     if let Err(code) = outcome {
                         queue.sticky = Some(code);
                     }

@@ -10,7 +10,7 @@
 //!
 //! What it is strict about, more than the driver: memory and modules are given back at once, so work under way that still needs them fails; memory of the
 //! host that is not pinned is refused; with `CUDA_DOUBLE_LAZY=1` nothing is done before somebody asks whether it is done. What it leaves out:
-//! several orders at once, everything about speed, and that a call may wait.
+//! work of two streams at the same time (it takes turns), one stream that waits for another, everything about speed, and that a call may wait.
 //!
 //! # Environment
 //!

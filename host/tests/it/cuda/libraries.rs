@@ -43,8 +43,8 @@ fn without_cublas_all_but_products_is_there() {
         let run = place.run(guest).args("--device cuda").env("LD_LIBRARY_PATH", Double::without_blas().folder());
         (place, run)
     };
-    let (_place, without) = run(GUEST);
-    without.config(r#"{"steps": 2, "kernels": false}"#).done();
+    let (_place, without) = run("heat");
+    without.config(r#"{"cells": [8, 8, 8], "steps": 5}"#).done();
     let (_place, with) = run("digits");
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/digits/data");
     with.arg("--input")
