@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::driver_unsafe::{Event, Stream};
 use super::error::Failed;
 use super::gpu::{Gpu, Owned, wait_for};
-use super::transfer::{HALF, Half, half};
+use super::transfer::{HALF, Half, two_halves};
 use crate::device::{DeviceError, Download, Result};
 
 /// What downloads need: shared with those that are under way.
@@ -44,9 +44,9 @@ pub(super) struct Coming {
 
 impl Downloads {
     pub(super) fn new(gpu: &Gpu) -> Result<Self, Failed> {
-        let halves = Some([half(gpu)?, half(gpu)?]);
-        let (stream, context) = (gpu.driver.stream()?, Arc::clone(&gpu.context));
-        Ok(Self { context, stream, halves: Mutex::new(halves), idle: Mutex::default() })
+        let (halves, stream) = (two_halves(gpu.driver)?, gpu.driver.stream()?);
+        let context = Arc::clone(&gpu.context);
+        Ok(Self { context, stream, halves: Mutex::new(Some(halves)), idle: Mutex::default() })
     }
 
     /// Room on the GPU that an earlier copy took, if some is large enough and not much larger.
@@ -71,9 +71,8 @@ impl Downloads {
         self.context.bind()?;
         wait_for(driver, copy.made)?;
         let mut shared = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = Failed { call: "cuMemcpyDtoHAsync_v2", code: UNKNOWN };
-        // Taken out, so that after a failure nobody touches what may still be written to.
-        let halves = shared.take().ok_or(unknown)?;
+        // Taken out, so that after a failure nobody touches what may still be written to; the next then takes others.
+        let halves = shared.take().map_or_else(|| two_halves(driver), Ok)?;
         let order = |piece: usize, bytes: usize| {
             let half = &halves[piece % 2];
             driver.download(&half.pinned, copy.address + (piece * HALF) as u64, bytes, self.stream)?;
@@ -95,9 +94,6 @@ impl Downloads {
         Ok(())
     }
 }
-
-/// `CUDA_ERROR_UNKNOWN`.
-const UNKNOWN: u32 = 999;
 
 impl Drop for Downloads {
     fn drop(&mut self) {

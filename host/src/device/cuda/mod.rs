@@ -178,12 +178,18 @@ impl CudaDevice {
         if let Some(room) = downloads.room(bytes) {
             return Ok(Some((Arc::clone(downloads), room)));
         }
+        let address = match self.gpu.driver.allocate(bytes) {
+            Err(failed) if failed.is_out_of_memory() => return Ok(None),
+            address => self.gpu.done(address)?,
+        };
         let made = self.gpu.driver.event();
-        let made = self.gpu.done(made)?;
-        match self.gpu.driver.allocate(bytes) {
-            Err(failed) if failed.is_out_of_memory() => Ok(None),
-            address => Ok(Some((Arc::clone(downloads), Room { address: self.gpu.done(address)?, bytes, made }))),
-        }
+        Ok(Some((Arc::clone(downloads), Room { address, bytes, made: self.gpu.done(made)? })))
+    }
+
+    /// Between addresses whose ranges are apart.
+    fn order_copy(&mut self, to: u64, from: u64, bytes: u64) -> Result<()> {
+        let copied = self.gpu.driver.copy(to, from, bytes, self.gpu.stream);
+        self.gpu.order(copied)
     }
 
     /// The block of parameters, with addresses in it.
@@ -251,8 +257,7 @@ impl Device for CudaDevice {
         if bytes > 0
             && let Some((downloads, room)) = self.prepare_download(bytes)?
         {
-            let copied = self.gpu.driver.copy(room.address, address, bytes, self.gpu.stream);
-            self.gpu.order(copied)?;
+            self.order_copy(room.address, address, bytes)?;
             self.gpu.mark(room.made)?;
             return Ok(Content::coming(bytes, Box::new(Coming::new(downloads, room, memory))));
         }
@@ -272,24 +277,16 @@ impl Device for CudaDevice {
     fn copy(&mut self, to: Span, from: Span) -> Result<()> {
         self.gpu.enter()?;
         let (target, source, bytes) = (self.memory.address(to), self.memory.address(from), from.bytes());
-        let gpu = &mut self.gpu;
-        let mut order = |to, from| {
-            let copied = gpu.driver.copy(to, from, bytes, gpu.stream);
-            gpu.order(copied)
-        };
         if bytes == 0 || target == source {
             return Ok(());
         }
         if target.abs_diff(source) >= bytes {
-            return order(target, source);
+            return self.order_copy(target, source, bytes);
         }
         // The driver's copy is not defined between ranges that overlap.
         let between = self.memory.take(&mut self.gpu, bytes)?;
-        let gpu = &mut self.gpu;
-        for (to, from) in [(between, source), (target, between)] {
-            let copied = gpu.driver.copy(to, from, bytes, gpu.stream);
-            gpu.order(copied)?;
-        }
+        self.order_copy(between, source, bytes)?;
+        self.order_copy(target, between, bytes)?;
         self.memory.bury(between, bytes);
         Ok(())
     }

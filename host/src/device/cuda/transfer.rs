@@ -2,7 +2,7 @@
 //!
 //! What the host has in its own memory the driver would copy too, but it would wait in that call for everything that was ordered before.
 
-use super::driver_unsafe::{Event, Pinned};
+use super::driver_unsafe::{Driver, Event, Pinned};
 use super::error::Failed;
 use super::gpu::Gpu;
 use crate::device::{DeviceError, Result};
@@ -108,14 +108,13 @@ impl Up {
 }
 
 fn halves(gpu: &mut Gpu) -> Result<[Half; 2]> {
-    match half(gpu).and_then(|first| Ok([first, half(gpu)?])) {
-        Ok(halves) => Ok(halves),
-        Err(failed) => Err(no_memory(failed).unwrap_or_else(|| gpu.lost(failed))),
-    }
+    two_halves(gpu.driver).map_err(|failed| no_memory(failed).unwrap_or_else(|| gpu.lost(failed)))
 }
 
-pub(super) fn half(gpu: &Gpu) -> Result<Half, Failed> {
-    Ok(Half { pinned: gpu.driver.pin(HALF)?, mark: gpu.driver.event()? })
+/// In the current context.
+pub(super) fn two_halves(driver: &Driver) -> Result<[Half; 2], Failed> {
+    let half = || Ok(Half { pinned: driver.pin(HALF)?, mark: driver.event()? });
+    Ok([half()?, half()?])
 }
 
 /// The host's memory is what was lacking, if memory was.
