@@ -1,0 +1,213 @@
+// What training does beside products of matrices. A `Number` is what those products are made of, in and out; everything else is float32.
+//
+// Matrices are row-major. A row is a position in one of the texts of a batch, and `width` is how many numbers it has, unless said otherwise.
+//
+// A row is the work of `lanes` threads side by side: 32, a warp, or 1. A GPU reads neighbouring numbers by neighbouring threads; where threads
+// take turns, one alone needs not wait for others. Sums are taken in a fixed order in both cases, but in another one.
+
+static __device__ __forceinline__ long long thread() { return (long long)blockIdx.x * blockDim.x + threadIdx.x; }
+
+static __device__ __forceinline__ float sum_of(float value, int lanes) {
+    for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffff, value, distance);
+    return value;
+}
+
+static __device__ __forceinline__ float highest_of(float value, int lanes) {
+    for (int distance = lanes / 2; distance > 0; distance /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffff, value, distance));
+    return value;
+}
+
+// values *= factor
+extern "C" __global__ void scale(float* values, float factor, long long total) {
+    long long at = thread();
+    if (at < total) values[at] *= factor;
+}
+
+// into = values, rounded
+extern "C" __global__ void to_numbers(const float* __restrict__ values, Number* into, long long total) {
+    long long at = thread();
+    if (at < total) into[at] = rounded(values[at]);
+}
+
+// A row for each token: that of the token in `tokens_table`, plus that of its place in its text in `places_table`. Texts are `length` tokens long.
+extern "C" __global__ void embed(const int* __restrict__ tokens, const float* __restrict__ tokens_table,
+                                 const float* __restrict__ places_table, float* into, int rows, int length, int width) {
+    long long at = thread();
+    if (at >= (long long)rows * width) return;
+    int row = at / width, column = at % width;
+    into[at] = tokens_table[(long long)tokens[row] * width + column] + places_table[(long long)(row % length) * width + column];
+}
+
+// A row for each token: 1 in the column of the token, else 0.
+extern "C" __global__ void one_hot(const int* __restrict__ tokens, Number* into, int rows, int columns) {
+    long long at = thread();
+    if (at < (long long)rows * columns) into[at] = rounded(at % columns == tokens[at / columns] ? 1.0f : 0.0f);
+}
+
+// Each row less its mean, over its standard deviation, then scaled and shifted by column. Mean and reciprocal deviation are kept for the gradient.
+extern "C" __global__ void layernorm(const float* __restrict__ values, const float* __restrict__ scales, const float* __restrict__ shifts,
+                                     Number* into, float* means, float* reciprocals, int rows, int width, int lanes) {
+    int row = thread() / lanes, lane = thread() % lanes;
+    if (row >= rows) return;
+    const float* own = values + (long long)row * width;
+    Number* out = into + (long long)row * width;
+    float sum = 0.0f;
+    for (int i = lane; i < width; i += lanes) sum += own[i];
+    float mean = sum_of(sum, lanes) / width;
+    float squares = 0.0f;
+    for (int i = lane; i < width; i += lanes) squares += (own[i] - mean) * (own[i] - mean);
+    float reciprocal = 1.0f / sqrtf(sum_of(squares, lanes) / width + 1e-5f);
+    for (int i = lane; i < width; i += lanes) out[i] = rounded((own[i] - mean) * reciprocal * scales[i] + shifts[i]);
+    if (lane == 0) {
+        means[row] = mean;
+        reciprocals[row] = reciprocal;
+    }
+}
+
+// From the slopes of layernorm's results: `stream_slopes` += those of its values, and the sum also into `rounded_slopes`; the terms of the scales' own
+// slopes, which are their sums by column, into `scale_terms`.
+extern "C" __global__ void layernorm_gradient(const Number* __restrict__ slopes, const float* __restrict__ values,
+                                              const float* __restrict__ scales, const float* __restrict__ means,
+                                              const float* __restrict__ reciprocals, float* stream_slopes, Number* rounded_slopes,
+                                              Number* scale_terms, int rows, int width, int lanes) {
+    int row = thread() / lanes, lane = thread() % lanes;
+    if (row >= rows) return;
+    long long first = (long long)row * width;
+    float mean = means[row], reciprocal = reciprocals[row];
+    float sum = 0.0f, product = 0.0f;
+    for (int i = lane; i < width; i += lanes) {
+        float slope = widened(slopes[first + i]), normal = (values[first + i] - mean) * reciprocal;
+        scale_terms[first + i] = rounded(slope * normal);
+        sum += slope * scales[i];
+        product += slope * scales[i] * normal;
+    }
+    sum = sum_of(sum, lanes) / width;
+    product = sum_of(product, lanes) / width;
+    for (int i = lane; i < width; i += lanes) {
+        float slope = widened(slopes[first + i]) * scales[i], normal = (values[first + i] - mean) * reciprocal;
+        float total = stream_slopes[first + i] + reciprocal * (slope - sum - normal * product);
+        stream_slopes[first + i] = total;
+        rounded_slopes[first + i] = rounded(total);
+    }
+}
+
+// values += bias of the column
+extern "C" __global__ void add_bias(Number* values, const float* __restrict__ biases, int rows, int width) {
+    long long at = thread();
+    if (at < (long long)rows * width) values[at] = rounded(widened(values[at]) + biases[at % width]);
+}
+
+// into = stream + change + bias of the column
+extern "C" __global__ void add_to_stream(const float* __restrict__ stream, const Number* __restrict__ change,
+                                         const float* __restrict__ biases, float* into, int rows, int width) {
+    long long at = thread();
+    if (at < (long long)rows * width) into[at] = stream[at] + (widened(change[at]) + biases[at % width]);
+}
+
+// √(2/π) (x + 0.044715 x³), and the tanh of which is GELU's soft step, as GPT-2 has it.
+#define GELU_OUTER 0.7978845608f
+#define GELU_INNER 0.044715f
+
+// values += bias of the column; into = GELU of that
+extern "C" __global__ void bias_gelu(Number* values, const float* __restrict__ biases, Number* into, int rows, int width) {
+    long long at = thread();
+    if (at >= (long long)rows * width) return;
+    Number sum = rounded(widened(values[at]) + biases[at % width]);
+    values[at] = sum;
+    float x = widened(sum);
+    into[at] = rounded(0.5f * x * (1.0f + tanhf(GELU_OUTER * (x + GELU_INNER * x * x * x))));
+}
+
+// slopes *= the slope of GELU at `values`
+extern "C" __global__ void gelu_gradient(Number* slopes, const Number* __restrict__ values, long long total) {
+    long long at = thread();
+    if (at >= total) return;
+    float x = widened(values[at]);
+    float step = tanhf(GELU_OUTER * (x + GELU_INNER * x * x * x));
+    float steepness = (1.0f - step * step) * GELU_OUTER * (1.0f + 3.0f * GELU_INNER * x * x);
+    slopes[at] = rounded(widened(slopes[at]) * (0.5f * (1.0f + step) + 0.5f * x * steepness));
+}
+
+// Each row of scores into shares that add up to 1. A row is a place in a text of `length`, and shares go to that place and those before it.
+extern "C" __global__ void causal_softmax(Number* scores, long long rows, int length, int lanes) {
+    long long row = thread() / lanes;
+    int lane = thread() % lanes;
+    if (row >= rows) return;
+    Number* own = scores + row * length;
+    int seen = row % length + 1;
+    float highest = widened(own[0]);
+    for (int i = lane; i < seen; i += lanes) highest = fmaxf(highest, widened(own[i]));
+    highest = highest_of(highest, lanes);
+    float sum = 0.0f;
+    for (int i = lane; i < seen; i += lanes) sum += expf(widened(own[i]) - highest);
+    sum = sum_of(sum, lanes);
+    for (int i = lane; i < length; i += lanes) own[i] = rounded(i < seen ? expf(widened(own[i]) - highest) / sum : 0.0f);
+}
+
+// The slopes of shares into those of the scores that they came from.
+extern "C" __global__ void causal_softmax_gradient(Number* slopes, const Number* __restrict__ shares, long long rows, int length, int lanes) {
+    long long row = thread() / lanes;
+    int lane = thread() % lanes;
+    if (row >= rows) return;
+    Number* own = slopes + row * length;
+    const Number* share = shares + row * length;
+    int seen = row % length + 1;
+    float mean = 0.0f;
+    for (int i = lane; i < seen; i += lanes) mean += widened(own[i]) * widened(share[i]);
+    mean = sum_of(mean, lanes);
+    for (int i = lane; i < length; i += lanes) own[i] = rounded(i < seen ? widened(share[i]) * (widened(own[i]) - mean) : 0.0f);
+}
+
+// Of each row of scores: the cross-entropy with its target. The scores become the slopes of the mean of all rows.
+extern "C" __global__ void cross_entropy(Number* scores, const int* __restrict__ targets, float* losses, int rows, int classes, int lanes) {
+    int row = thread() / lanes, lane = thread() % lanes;
+    if (row >= rows) return;
+    Number* own = scores + (long long)row * classes;
+    int target = targets[row];
+    float highest = widened(own[0]);
+    for (int i = lane; i < classes; i += lanes) highest = fmaxf(highest, widened(own[i]));
+    highest = highest_of(highest, lanes);
+    float sum = 0.0f;
+    for (int i = lane; i < classes; i += lanes) sum += expf(widened(own[i]) - highest);
+    sum = sum_of(sum, lanes);
+    for (int i = lane; i < classes; i += lanes) {
+        float score = widened(own[i]) - highest;
+        if (i == target) losses[row] = logf(sum) - score;
+        own[i] = rounded((expf(score) / sum - (i == target ? 1.0f : 0.0f)) / rows);
+    }
+}
+
+// The sum of the squares of every `count`-th slope, one sum for each of `count` places to begin.
+extern "C" __global__ void sum_squares(const Number* __restrict__ slopes, float* sums, int count, long long total) {
+    int own = thread();
+    if (own >= count) return;
+    float sum = 0.0f;
+    for (long long i = own; i < total; i += count) sum += widened(slopes[i]) * widened(slopes[i]);
+    sums[own] = sum;
+}
+
+// The root of the sum of `sums` into norm[0], and into norm[1] what slopes are multiplied with so that theirs is at most `most`. One thread.
+extern "C" __global__ void clip(const float* __restrict__ sums, float* norm, int count, float most) {
+    float sum = 0.0f;
+    for (int i = 0; i < count; i++) sum += sums[i];
+    norm[0] = sqrtf(sum);
+    norm[1] = fminf(1.0f, most / (norm[0] + 1e-6f));
+}
+
+// Adam as Kingma and Ba wrote it down, with the decay of the first `decayed` weights beside it, as Loshchilov and Hutter. `unbias_mean` and
+// `unbias_square` are 1 minus what the moments keep to the power of the updates. The new weights also into `numbers`.
+extern "C" __global__ void adamw(float* weights, Number* numbers, const Number* __restrict__ slopes, float* means, float* squares,
+                                 const float* __restrict__ norm, long long total, long long decayed, float rate, float decay,
+                                 float keep_mean, float keep_square, float unbias_mean, float unbias_square) {
+    long long at = thread();
+    if (at >= total) return;
+    float slope = widened(slopes[at]) * norm[1];
+    float mean = keep_mean * means[at] + (1.0f - keep_mean) * slope;
+    float square = keep_square * squares[at] + (1.0f - keep_square) * slope * slope;
+    float weight = weights[at] * (at < decayed ? 1.0f - rate * decay : 1.0f);
+    weight -= rate * (mean / unbias_mean) / (sqrtf(square / unbias_square) + 1e-8f);
+    means[at] = mean;
+    squares[at] = square;
+    weights[at] = weight;
+    numbers[at] = rounded(weight);
+}

@@ -1,0 +1,53 @@
+//! One step down the gradient: clipped, then AdamW.
+
+use steadfast_guest::Result;
+
+use super::config::Config;
+use super::number::Number;
+use super::transformer::{Transformer, Weights};
+
+/// How many sums the squares of the gradient are first added up to.
+pub(super) const SUMS: u32 = 4096;
+
+/// How weights change in a step.
+pub(crate) struct Update {
+    rate: f32,
+    weight_decay: f32,
+    betas: [f32; 2],
+    /// 1 less what is left of the moments' zeros.
+    unbias: [f32; 2],
+    clip: f32,
+}
+
+impl Update {
+    /// That of a step, counted from 0.
+    pub(crate) fn of(config: &Config, step: u64) -> Self {
+        let updates = i32::try_from(step + 1).unwrap_or(i32::MAX);
+        Self {
+            rate: config.rate(step),
+            weight_decay: config.weight_decay,
+            betas: config.betas,
+            unbias: config.betas.map(|beta| (1.0 - f64::from(beta).powi(updates)) as f32),
+            clip: config.clip,
+        }
+    }
+
+    pub(crate) fn rate(&self) -> f32 {
+        self.rate
+    }
+}
+
+impl<T: Number> Transformer<T> {
+    pub(super) fn update(&self, weights: &Weights, update: &Update) -> Result<()> {
+        let total = self.layout.total;
+        let sums = self.launch("sum_squares", SUMS.into()).arg(&self.slopes).arg(&self.sums);
+        sums.arg(SUMS).arg(total).launch()?;
+        self.launch("clip", 1).block(1).arg(&self.sums).arg(&self.norm).arg(SUMS).arg(update.clip).launch()?;
+
+        let adamw = self.launch("adamw", total).arg(&weights.parameters).arg(&self.numbers).arg(&self.slopes);
+        let adamw = adamw.arg(&weights.means).arg(&weights.squares).arg(&self.norm).arg(total).arg(self.layout.decayed);
+        let adamw = adamw.arg(update.rate).arg(update.weight_decay);
+        let adamw = update.betas.into_iter().chain(update.unbias).fold(adamw, |adamw, value| adamw.arg(value));
+        Ok(adamw.launch()?)
+    }
+}
