@@ -21,7 +21,7 @@ pub mod config;
 mod draws;
 mod forward;
 pub(crate) mod layout;
-mod number;
+pub(crate) mod number;
 mod optimizer;
 mod outputs;
 mod sampling;
