@@ -5,7 +5,12 @@
 // A row is the work of `lanes` threads side by side: 32, a warp, or 1. A GPU reads neighbouring numbers by neighbouring threads; where threads
 // take turns, one alone needs not wait for others. Sums are taken in a fixed order in both cases, but in another one.
 
+//
+// Where each number of a matrix is for itself, blocks lie along a row in y and beside one another, a row each, in x.
+
 static __device__ __forceinline__ long long thread() { return (long long)blockIdx.x * blockDim.x + threadIdx.x; }
+
+static __device__ __forceinline__ int own_column() { return blockIdx.y * blockDim.x + threadIdx.x; }
 
 static __device__ __forceinline__ float sum_of(float value, int lanes) {
     for (int distance = lanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffff, value, distance);
@@ -31,17 +36,17 @@ extern "C" __global__ void to_numbers(const float* __restrict__ values, Number* 
 
 // A row for each token: that of the token in `tokens_table`, plus that of its place in its text in `places_table`. Texts are `length` tokens long.
 extern "C" __global__ void embed(const int* __restrict__ tokens, const float* __restrict__ tokens_table,
-                                 const float* __restrict__ places_table, float* into, int rows, int length, int width) {
-    long long at = thread();
-    if (at >= (long long)rows * width) return;
-    int row = at / width, column = at % width;
-    into[at] = tokens_table[(long long)tokens[row] * width + column] + places_table[(long long)(row % length) * width + column];
+                                 const float* __restrict__ places_table, float* into, int length, int width) {
+    int row = blockIdx.x, column = own_column();
+    if (column >= width) return;
+    float token = tokens_table[(long long)tokens[row] * width + column], place = places_table[(long long)(row % length) * width + column];
+    into[(long long)row * width + column] = token + place;
 }
 
 // A row for each token: 1 in the column of the token, else 0.
-extern "C" __global__ void one_hot(const int* __restrict__ tokens, Number* into, int rows, int columns) {
-    long long at = thread();
-    if (at < (long long)rows * columns) into[at] = rounded(at % columns == tokens[at / columns] ? 1.0f : 0.0f);
+extern "C" __global__ void one_hot(const int* __restrict__ tokens, Number* into, int width) {
+    int row = blockIdx.x, column = own_column();
+    if (column < width) into[(long long)row * width + column] = rounded(column == tokens[row] ? 1.0f : 0.0f);
 }
 
 // Each row less its mean, over its standard deviation, then scaled and shifted by column. Mean and reciprocal deviation are kept for the gradient.
@@ -92,40 +97,44 @@ extern "C" __global__ void layernorm_gradient(const Number* __restrict__ slopes,
 }
 
 // values += bias of the column
-extern "C" __global__ void add_bias(Number* values, const float* __restrict__ biases, int rows, int width) {
-    long long at = thread();
-    if (at < (long long)rows * width) values[at] = rounded(widened(values[at]) + biases[at % width]);
+extern "C" __global__ void add_bias(Number* values, const float* __restrict__ biases, int width) {
+    int column = own_column();
+    if (column >= width) return;
+    Number* own = values + (long long)blockIdx.x * width + column;
+    *own = rounded(widened(*own) + biases[column]);
 }
 
 // into = stream + change + bias of the column
 extern "C" __global__ void add_to_stream(const float* __restrict__ stream, const Number* __restrict__ change,
-                                         const float* __restrict__ biases, float* into, int rows, int width) {
-    long long at = thread();
-    if (at < (long long)rows * width) into[at] = stream[at] + (widened(change[at]) + biases[at % width]);
+                                         const float* __restrict__ biases, float* into, int width) {
+    int column = own_column();
+    long long at = (long long)blockIdx.x * width + column;
+    if (column < width) into[at] = stream[at] + (widened(change[at]) + biases[column]);
 }
 
-// √(2/π) (x + 0.044715 x³), and the tanh of which is GELU's soft step, as GPT-2 has it.
-#define GELU_OUTER 0.7978845608f
+// GELU as GPT-2 has it is x times a soft step from 0 to 1: (1 + tanh u) / 2, where u is √(2/π) (x + 0.044715 x³). That is 1 / (1 + exp(-2u)).
+#define GELU_OUTER (2.0f * 0.7978845608f)
 #define GELU_INNER 0.044715f
 
+static __device__ __forceinline__ float soft_step(float x) { return 1.0f / (1.0f + __expf(-GELU_OUTER * (x + GELU_INNER * x * x * x))); }
+
 // values += bias of the column; into = GELU of that
-extern "C" __global__ void bias_gelu(Number* values, const float* __restrict__ biases, Number* into, int rows, int width) {
-    long long at = thread();
-    if (at >= (long long)rows * width) return;
-    Number sum = rounded(widened(values[at]) + biases[at % width]);
+extern "C" __global__ void bias_gelu(Number* values, const float* __restrict__ biases, Number* into, int width) {
+    int column = own_column();
+    if (column >= width) return;
+    long long at = (long long)blockIdx.x * width + column;
+    Number sum = rounded(widened(values[at]) + biases[column]);
     values[at] = sum;
-    float x = widened(sum);
-    into[at] = rounded(0.5f * x * (1.0f + tanhf(GELU_OUTER * (x + GELU_INNER * x * x * x))));
+    into[at] = rounded(widened(sum) * soft_step(widened(sum)));
 }
 
 // slopes *= the slope of GELU at `values`
 extern "C" __global__ void gelu_gradient(Number* slopes, const Number* __restrict__ values, long long total) {
     long long at = thread();
     if (at >= total) return;
-    float x = widened(values[at]);
-    float step = tanhf(GELU_OUTER * (x + GELU_INNER * x * x * x));
-    float steepness = (1.0f - step * step) * GELU_OUTER * (1.0f + 3.0f * GELU_INNER * x * x);
-    slopes[at] = rounded(widened(slopes[at]) * (0.5f * (1.0f + step) + 0.5f * x * steepness));
+    float x = widened(values[at]), step = soft_step(x);
+    float steepness = step * (1.0f - step) * GELU_OUTER * (1.0f + 3.0f * GELU_INNER * x * x);
+    slopes[at] = rounded(widened(slopes[at]) * (step + x * steepness));
 }
 
 // Each row of scores into shares that add up to 1. A row is a place in a text of `length`, and shares go to that place and those before it.
@@ -139,9 +148,13 @@ extern "C" __global__ void causal_softmax(Number* scores, long long rows, int le
     for (int i = lane; i < seen; i += lanes) highest = fmaxf(highest, widened(own[i]));
     highest = highest_of(highest, lanes);
     float sum = 0.0f;
-    for (int i = lane; i < seen; i += lanes) sum += expf(widened(own[i]) - highest);
-    sum = sum_of(sum, lanes);
-    for (int i = lane; i < length; i += lanes) own[i] = rounded(i < seen ? expf(widened(own[i]) - highest) / sum : 0.0f);
+    for (int i = lane; i < seen; i += lanes) {
+        float share = __expf(widened(own[i]) - highest);
+        own[i] = rounded(share);
+        sum += share;
+    }
+    float part = 1.0f / sum_of(sum, lanes);
+    for (int i = lane; i < length; i += lanes) own[i] = rounded(i < seen ? widened(own[i]) * part : 0.0f);
 }
 
 // The slopes of shares into those of the scores that they came from.
@@ -168,30 +181,35 @@ extern "C" __global__ void cross_entropy(Number* scores, const int* __restrict__
     for (int i = lane; i < classes; i += lanes) highest = fmaxf(highest, widened(own[i]));
     highest = highest_of(highest, lanes);
     float sum = 0.0f;
-    for (int i = lane; i < classes; i += lanes) sum += expf(widened(own[i]) - highest);
+    for (int i = lane; i < classes; i += lanes) sum += __expf(widened(own[i]) - highest);
     sum = sum_of(sum, lanes);
+    float part = 1.0f / sum, weight = 1.0f / rows;
     for (int i = lane; i < classes; i += lanes) {
         float score = widened(own[i]) - highest;
-        if (i == target) losses[row] = logf(sum) - score;
-        own[i] = rounded((expf(score) / sum - (i == target ? 1.0f : 0.0f)) / rows);
+        if (i == target) losses[row] = __logf(sum) - score;
+        own[i] = rounded((__expf(score) * part - (i == target ? 1.0f : 0.0f)) * weight);
     }
 }
 
-// The sum of the squares of every `count`-th slope, one sum for each of `count` places to begin.
-extern "C" __global__ void sum_squares(const Number* __restrict__ slopes, float* sums, int count, long long total) {
-    int own = thread();
-    if (own >= count) return;
+// The squares of slopes, added up to one sum for each `length` of them that lie side by side.
+extern "C" __global__ void sum_squares(const Number* __restrict__ slopes, float* sums, long long length, long long total, int lanes) {
+    long long own = thread() / lanes, lane = thread() % lanes;
+    if (own * length >= total) return;
+    long long end = (own + 1) * length < total ? (own + 1) * length : total;
     float sum = 0.0f;
-    for (long long i = own; i < total; i += count) sum += widened(slopes[i]) * widened(slopes[i]);
-    sums[own] = sum;
+    for (long long i = own * length + lane; i < end; i += lanes) sum += widened(slopes[i]) * widened(slopes[i]);
+    sum = sum_of(sum, lanes);
+    if (lane == 0) sums[own] = sum;
 }
 
-// The root of the sum of `sums` into norm[0], and into norm[1] what slopes are multiplied with so that theirs is at most `most`. One thread.
-extern "C" __global__ void clip(const float* __restrict__ sums, float* norm, int count, float most) {
+// The root of the sum of `sums` into norm[0], and into norm[1] what slopes are multiplied with so that theirs is at most `most`. `lanes` threads.
+extern "C" __global__ void clip(const float* __restrict__ sums, float* norm, int count, float most, int lanes) {
     float sum = 0.0f;
-    for (int i = 0; i < count; i++) sum += sums[i];
-    norm[0] = sqrtf(sum);
-    norm[1] = fminf(1.0f, most / (norm[0] + 1e-6f));
+    for (int i = threadIdx.x; i < count; i += lanes) sum += sums[i];
+    sum = sqrtf(sum_of(sum, lanes));
+    if (threadIdx.x > 0) return;
+    norm[0] = sum;
+    norm[1] = fminf(1.0f, most / (sum + 1e-6f));
 }
 
 // Adam as Kingma and Ba wrote it down, with the decay of the first `decayed` weights beside it, as Loshchilov and Hutter. `unbias_mean` and

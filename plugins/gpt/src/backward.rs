@@ -104,9 +104,8 @@ impl<T: Number> Transformer<T> {
     /// The table of tokens has slopes from the scores already.
     fn tables_backward(&self, extent: Extent) -> Result<()> {
         let (rows, width) = (extent.rows(), self.shape.width);
-        let total = u64::from(rows) * u64::from(self.characters);
-        let one_hot = self.launch("one_hot", total).arg(&self.tokens).arg(&self.scores);
-        one_hot.arg(rows).arg(self.characters).launch()?;
+        let one_hot = self.launch_places("one_hot", rows, self.characters).arg(&self.tokens).arg(&self.scores);
+        one_hot.arg(self.characters).launch()?;
         let (tokens, stream) = (self.scores.matrix(rows, self.characters), self.rounded_slopes.matrix(rows, width));
         let c = self.slopes_of(self.layout.tokens);
         Gemm { a: tokens.t(), b: stream, c, alpha: 1.0, beta: 1.0 }.run()?;

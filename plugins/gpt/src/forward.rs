@@ -29,9 +29,9 @@ impl<T: Number> Transformer<T> {
         let width = self.shape.width;
         self.tokens.write(&batch.tokens)?;
         let first = self.layers.first().map_or(&self.last, |layer| &layer.stream);
-        let embed = self.launch("embed", u64::from(rows) * u64::from(width)).arg(&self.tokens);
+        let embed = self.launch_places("embed", rows, width).arg(&self.tokens);
         let embed = embed.arg(weights.part(self.layout.tokens)).arg(weights.part(self.layout.places)).arg(first);
-        embed.arg(rows).arg(batch.length).arg(width).launch()?;
+        embed.arg(batch.length).arg(width).launch()?;
         for index in 0..self.layers.len() {
             self.layer(weights, index, extent)?;
         }
@@ -59,8 +59,8 @@ impl<T: Number> Transformer<T> {
         self.normalize(weights, parts.norm_1, &room.stream, &room.normal_1, rows)?;
         let queries = room.queries.matrix(rows, 3 * width);
         product(room.normal_1.values.matrix(rows, width), self.matrix(parts.attention.weight), queries)?;
-        let bias = self.launch("add_bias", u64::from(rows) * 3 * u64::from(width)).arg(&room.queries);
-        bias.arg(weights.part(parts.attention.bias)).arg(rows).arg(3 * width).launch()?;
+        let bias = self.launch_places("add_bias", rows, 3 * width).arg(&room.queries);
+        bias.arg(weights.part(parts.attention.bias)).arg(3 * width).launch()?;
         self.attend(room, extent)?;
         product(room.attended.matrix(rows, width), self.matrix(parts.attended.weight), change)?;
         self.add_to_stream(weights, parts.attended, &room.stream, &room.middle, rows)?;
@@ -68,8 +68,8 @@ impl<T: Number> Transformer<T> {
         self.normalize(weights, parts.norm_2, &room.middle, &room.normal_2, rows)?;
         let hidden = room.hidden.matrix(rows, 4 * width);
         product(room.normal_2.values.matrix(rows, width), self.matrix(parts.hidden.weight), hidden)?;
-        let gelu = self.launch("bias_gelu", u64::from(rows) * 4 * u64::from(width)).arg(&room.hidden);
-        gelu.arg(weights.part(parts.hidden.bias)).arg(&room.active).arg(rows).arg(4 * width).launch()?;
+        let gelu = self.launch_places("bias_gelu", rows, 4 * width).arg(&room.hidden);
+        gelu.arg(weights.part(parts.hidden.bias)).arg(&room.active).arg(4 * width).launch()?;
         product(room.active.matrix(rows, 4 * width), self.matrix(parts.active.weight), change)?;
         self.add_to_stream(weights, parts.active, &room.middle, next, rows)
     }
@@ -98,8 +98,8 @@ impl<T: Number> Transformer<T> {
         rows: u32,
     ) -> Result<()> {
         let width = self.shape.width;
-        let add = self.launch("add_to_stream", u64::from(rows) * u64::from(width)).arg(stream).arg(&self.change);
-        Ok(add.arg(weights.part(dense.bias)).arg(into).arg(rows).arg(width).launch()?)
+        let add = self.launch_places("add_to_stream", rows, width).arg(stream).arg(&self.change);
+        Ok(add.arg(weights.part(dense.bias)).arg(into).arg(width).launch()?)
     }
 
     /// A head at a time, for all texts at once: nothing has to be moved to where one head's numbers lie together.

@@ -7,7 +7,7 @@ use super::number::Number;
 use super::transformer::{Transformer, Weights};
 
 /// How many sums the squares of the gradient are first added up to.
-pub(super) const SUMS: u32 = 4096;
+pub(super) const SUMS: u64 = 1024;
 
 /// How weights change in a step.
 pub(crate) struct Update {
@@ -40,9 +40,11 @@ impl Update {
 impl<T: Number> Transformer<T> {
     pub(super) fn update(&self, weights: &Weights, update: &Update) -> Result<()> {
         let total = self.layout.total;
-        let sums = self.launch("sum_squares", SUMS.into()).arg(&self.slopes).arg(&self.sums);
-        sums.arg(SUMS).arg(total).launch()?;
-        self.launch("clip", 1).block(1).arg(&self.sums).arg(&self.norm).arg(SUMS).arg(update.clip).launch()?;
+        let length = total.div_ceil(SUMS);
+        let sums = self.launch_rows("sum_squares", SUMS).arg(&self.slopes).arg(&self.sums);
+        sums.arg(length).arg(total).arg(self.lanes).launch()?;
+        let clip = self.launch("clip", 1).block(self.lanes).arg(&self.sums).arg(&self.norm);
+        clip.arg(total.div_ceil(length) as u32).arg(update.clip).arg(self.lanes).launch()?;
 
         let adamw = self.launch("adamw", total).arg(&weights.parameters).arg(&self.numbers).arg(&self.slopes);
         let adamw = adamw.arg(&weights.means).arg(&weights.squares).arg(&self.norm).arg(total).arg(self.layout.decayed);

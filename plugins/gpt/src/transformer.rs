@@ -217,7 +217,7 @@ impl<T: Number> Transformer<T> {
             rounded_slopes: Buffer::scratch(rows * width)?,
             scale_terms: Buffer::scratch(rows * width)?,
             ones,
-            sums: Buffer::scratch(SUMS.into())?,
+            sums: Buffer::scratch(SUMS)?,
             norm: Buffer::scratch(2)?,
             layout,
         })
@@ -226,6 +226,11 @@ impl<T: Number> Transformer<T> {
     /// A kernel in as many threads, at least.
     pub(super) fn launch<'a>(&'a self, kernel: &'a str, threads: u64) -> Launch<'a> {
         self.kernels.kernel(kernel).grid(threads.div_ceil(BLOCK.into())).block(BLOCK)
+    }
+
+    /// A kernel with a thread for each place of a matrix.
+    pub(super) fn launch_places<'a>(&'a self, kernel: &'a str, rows: u32, width: u32) -> Launch<'a> {
+        self.kernels.kernel(kernel).grid((rows, width.div_ceil(BLOCK))).block(BLOCK)
     }
 
     /// A kernel whose work is rows.
