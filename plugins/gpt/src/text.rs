@@ -138,9 +138,9 @@ impl Text {
 
     /// Batches of pieces of the held-out part, evenly apart: as many as fit side by side, but not more than `most`.
     pub(crate) fn held_out(&self, most: u32, count: u32, length: u32) -> Vec<Batch> {
-        let places = self.held_out.len().saturating_sub(length as usize);
-        let pieces_in_all = (places / length as usize).max(1).min((most * count) as usize);
-        let firsts: Vec<usize> = (0..pieces_in_all).map(|piece| piece * places / pieces_in_all).collect();
+        let places = self.held_out.len().saturating_sub(1);
+        let pieces_in_all = (places / length as usize).min((most * count) as usize);
+        let firsts: Vec<usize> = (0..pieces_in_all).map(|piece| piece * (places / pieces_in_all)).collect();
         firsts.chunks(count as usize).map(|firsts| pieces(&self.held_out, firsts.iter().copied(), length)).collect()
     }
 }
