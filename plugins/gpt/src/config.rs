@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
-use steadfast_guest::{Error, Result};
+use steadfast_guest::{Result, check_config};
 
 /// How large, how long, and how to train. What is not said is the preset's, or as in `Config::default()`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,7 +155,7 @@ impl Config {
     pub(crate) fn checked(self) -> Result<Self> {
         let Sizes { shape, batch, steps, learning_rate, .. } = self.sizes();
         let above_0 = |value: f32| value > 0.0 && value.is_finite();
-        let sane = [
+        check_config(&[
             ("layers", (1..=1000).contains(&shape.layers), "between 1 and 1000"),
             ("heads", shape.heads >= 1, "at least 1"),
             ("width", (1..=65536).contains(&shape.width), "between 1 and 65536"),
@@ -172,11 +172,8 @@ impl Config {
             ("validation_share", (0.0..=0.5).contains(&self.validation_share), "between 0 and 0.5"),
             ("sample_length", (1..=10_000).contains(&self.sample_length), "between 1 and 10000"),
             ("temperature", above_0(self.temperature), "above 0"),
-        ];
-        match sane.iter().find(|(_, holds, _)| !holds) {
-            Some((field, _, bounds)) => Err(Error::invalid(format!("configuration, at `{field}`: must be {bounds}"))),
-            None => Ok(self),
-        }
+        ])
+        .map(|()| self)
     }
 
     /// The learning rate of a step, counted from 0: a function of the place alone, so that a resume changes nothing.
