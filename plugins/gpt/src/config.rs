@@ -158,7 +158,7 @@ impl Config {
         check_config(&[
             ("layers", (1..=1000).contains(&shape.layers), "between 1 and 1000"),
             ("heads", shape.heads >= 1, "at least 1"),
-            ("width", (1..=65536).contains(&shape.width), "between 1 and 65536"),
+            ("width", (1..=16384).contains(&shape.width), "between 1 and 16384"),
             ("width", shape.width.is_multiple_of(shape.heads.max(1)), "a multiple of `heads`"),
             ("context", (2..=65536).contains(&shape.context), "between 2 and 65536"),
             ("batch", (1..=65536).contains(&batch), "between 1 and 65536"),

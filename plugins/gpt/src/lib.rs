@@ -83,7 +83,6 @@ impl Plugin for Gpt {
         };
         gpt.set_up(&text)?;
         gpt.machine.initialize(&gpt.weights, job.seed)?;
-        outputs::begin(&gpt.config)?;
         Ok(gpt)
     }
 

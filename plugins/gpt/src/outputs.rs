@@ -10,7 +10,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 use steadfast_guest::{Error, Result, output};
 
-use super::config::{Config, Shape};
+use super::config::Shape;
 use super::layout::Layout;
 use super::text::Table;
 use super::transformer::Weights;
@@ -22,30 +22,16 @@ const WEIGHTS: &str = "weights";
 /// The weights in the end.
 pub(crate) const MODEL: &str = "model.safetensors";
 
-/// Makes the files that lines are added to, and the folders.
-pub(crate) fn begin(config: &Config) -> Result<()> {
-    fs::write(output(LOSSES), "step,loss,rate,norm\n")?;
-    if config.validate_every > 0 && config.validation_share > 0.0 {
-        fs::write(output(VALIDATION), "step,loss\n")?;
-    }
-    if config.sample_every > 0 {
-        fs::create_dir(output(SAMPLES))?;
-    }
-    if config.weights_every > 0 {
-        fs::create_dir(output(WEIGHTS))?;
-    }
-    Ok(())
-}
-
 pub(crate) fn loss(step: u64, loss: f64, rate: f32, norm: f32) -> Result<()> {
-    append(LOSSES, format_args!("{step},{loss:.6},{rate:.6e},{norm:.6}"))
+    append(LOSSES, "step,loss,rate,norm", format_args!("{step},{loss:.6},{rate:.6e},{norm:.6}"))
 }
 
 pub(crate) fn validation(step: u64, loss: f64) -> Result<()> {
-    append(VALIDATION, format_args!("{step},{loss:.6}"))
+    append(VALIDATION, "step,loss", format_args!("{step},{loss:.6}"))
 }
 
 pub(crate) fn sample(step: u64, text: &str) -> Result<()> {
+    fs::create_dir_all(output(SAMPLES))?;
     Ok(fs::write(output(SAMPLES).join(format!("{step:06}.txt")), text)?)
 }
 
@@ -54,14 +40,21 @@ pub(crate) fn weights_of(step: u64) -> String {
     format!("{WEIGHTS}/{step:06}.safetensors")
 }
 
-fn append(file: &str, line: impl Display) -> Result<()> {
-    let mut file = OpenOptions::new().append(true).open(output(file))?;
+/// Adds a line to a table, below this head.
+fn append(file: &str, head: &str, line: impl Display) -> Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(output(file))?;
+    if file.metadata()?.len() == 0 {
+        writeln!(file, "{head}")?;
+    }
     Ok(writeln!(file, "{line}")?)
 }
 
 /// Writes the weights to a file in `/output`.
 pub(crate) fn weights(name: &str, weights: &Weights, layout: &Layout, shape: Shape, table: &Table) -> Result<()> {
     let header = header(layout, shape, table).map_err(Error::invalid)?;
+    if let Some(folder) = output(name).parent() {
+        fs::create_dir_all(folder)?;
+    }
     fs::write(output(name), &header)?;
     Ok(weights.parameters.store(&format!("/output/{name}"), header.len() as u64)?)
 }
