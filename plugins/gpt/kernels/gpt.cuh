@@ -212,18 +212,18 @@ extern "C" __global__ void clip(const float* __restrict__ sums, float* norm, int
     norm[1] = fminf(1.0f, most / (sum + 1e-6f));
 }
 
-// Adam as Kingma and Ba wrote it down, with the decay of the first `decayed` weights beside it, as Loshchilov and Hutter. `unbias_mean` and
-// `unbias_square` are 1 minus what the moments keep to the power of the updates. The new weights also into `numbers`.
+// Adam as Kingma and Ba wrote it down, with the decay of the first `decayed` weights beside it, as Loshchilov and Hutter. `pace` is the learning rate over
+// what of the means is not zeros of the beginning any more, `scale` the root of the reciprocal of the same of the squares; `kept` is what decay leaves of
+// a weight. The new weights also into `numbers`.
 extern "C" __global__ void adamw(float* weights, Number* numbers, const Number* __restrict__ slopes, float* means, float* squares,
-                                 const float* __restrict__ norm, long long total, long long decayed, float rate, float decay,
-                                 float keep_mean, float keep_square, float unbias_mean, float unbias_square) {
+                                 const float* __restrict__ norm, long long total, long long decayed, float pace, float scale, float kept,
+                                 float keep_mean, float keep_square) {
     long long at = thread();
     if (at >= total) return;
     float slope = widened(slopes[at]) * norm[1];
     float mean = keep_mean * means[at] + (1.0f - keep_mean) * slope;
     float square = keep_square * squares[at] + (1.0f - keep_square) * slope * slope;
-    float weight = weights[at] * (at < decayed ? 1.0f - rate * decay : 1.0f);
-    weight -= rate * (mean / unbias_mean) / (sqrtf(square / unbias_square) + 1e-8f);
+    float weight = weights[at] * (at < decayed ? kept : 1.0f) - pace * mean / (sqrtf(square) * scale + 1e-8f);
     means[at] = mean;
     squares[at] = square;
     weights[at] = weight;

@@ -153,13 +153,13 @@ impl Gpt {
         let trained = self.machine.train(&self.weights, &batch, &update)?;
         let loss = mean(&trained.losses);
         if !loss.is_finite() {
-            let (step, rate) = (self.step, update.rate());
+            let (step, rate) = (self.step, update.rate);
             return Err(Error::invalid(format!(
                 "the loss of step {step} is {loss}, with a learning rate of {rate}: lower `learning_rate`, or raise `warm_up`"
             )));
         }
         metric("loss", loss);
-        outputs::loss(self.step, loss, update.rate(), trained.norm)?;
+        outputs::loss(self.step, loss, update.rate, trained.norm)?;
         Ok(loss)
     }
 

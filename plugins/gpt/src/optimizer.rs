@@ -11,11 +11,11 @@ pub(super) const SUMS: u64 = 1024;
 
 /// How weights change in a step.
 pub(crate) struct Update {
-    rate: f32,
+    pub(crate) rate: f32,
     weight_decay: f32,
     betas: [f32; 2],
-    /// 1 less what is left of the moments' zeros.
-    unbias: [f32; 2],
+    /// What of the moments is not zeros of the beginning any more.
+    filled: [f64; 2],
     clip: f32,
 }
 
@@ -27,13 +27,9 @@ impl Update {
             rate: config.rate(step),
             weight_decay: config.weight_decay,
             betas: config.betas,
-            unbias: config.betas.map(|beta| (1.0 - f64::from(beta).powi(updates)) as f32),
+            filled: config.betas.map(|beta| 1.0 - f64::from(beta).powi(updates)),
             clip: config.clip,
         }
-    }
-
-    pub(crate) fn rate(&self) -> f32 {
-        self.rate
     }
 }
 
@@ -48,8 +44,9 @@ impl<T: Number> Transformer<T> {
 
         let adamw = self.launch("adamw", total).arg(&weights.parameters).arg(&self.numbers).arg(&self.slopes);
         let adamw = adamw.arg(&weights.means).arg(&weights.squares).arg(&self.norm).arg(total).arg(self.layout.decayed);
-        let adamw = adamw.arg(update.rate).arg(update.weight_decay);
-        let adamw = update.betas.into_iter().chain(update.unbias).fold(adamw, |adamw, value| adamw.arg(value));
-        Ok(adamw.launch()?)
+        let [means_filled, squares_filled] = update.filled;
+        let adamw = adamw.arg((f64::from(update.rate) / means_filled) as f32).arg(squares_filled.sqrt().recip() as f32);
+        let adamw = adamw.arg(1.0 - update.rate * update.weight_decay);
+        Ok(adamw.arg(update.betas[0]).arg(update.betas[1]).launch()?)
     }
 }
