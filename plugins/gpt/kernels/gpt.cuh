@@ -4,7 +4,6 @@
 //
 // A row is the work of `lanes` threads side by side: 32, a warp, or 1. A GPU reads neighbouring numbers by neighbouring threads; where threads
 // take turns, one alone needs not wait for others. Sums are taken in a fixed order in both cases, but in another one.
-
 //
 // Where each number of a matrix is for itself, blocks lie along a row in y and beside one another, a row each, in x.
 
@@ -34,13 +33,13 @@ extern "C" __global__ void to_numbers(const float* __restrict__ values, Number* 
     if (at < total) into[at] = rounded(values[at]);
 }
 
-// A row for each token: that of the token in `tokens_table`, plus that of its place in its text in `places_table`. Texts are `length` tokens long.
+// A row for each token: that of the token in `tokens_table`, plus that of its position in its text in `positions_table`. Texts are `length` tokens long.
 extern "C" __global__ void embed(const int* __restrict__ tokens, const float* __restrict__ tokens_table,
-                                 const float* __restrict__ places_table, float* into, int length, int width) {
+                                 const float* __restrict__ positions_table, float* into, int length, int width) {
     int row = blockIdx.x, column = own_column();
     if (column >= width) return;
-    float token = tokens_table[(long long)tokens[row] * width + column], place = places_table[(long long)(row % length) * width + column];
-    into[(long long)row * width + column] = token + place;
+    float token = tokens_table[(long long)tokens[row] * width + column], position = positions_table[(long long)(row % length) * width + column];
+    into[(long long)row * width + column] = token + position;
 }
 
 // A row for each token: 1 in the column of the token, else 0.
@@ -137,7 +136,7 @@ extern "C" __global__ void gelu_gradient(Number* slopes, const Number* __restric
     slopes[at] = rounded(widened(slopes[at]) * (step + x * steepness));
 }
 
-// Each row of scores into shares that add up to 1. A row is a place in a text of `length`, and shares go to that place and those before it.
+// Each row of scores into probabilities. A row is a position in a text of `length`, and it has probabilities for that position and those before it.
 extern "C" __global__ void causal_softmax(Number* scores, long long rows, int length, int lanes) {
     long long row = thread() / lanes;
     int lane = thread() % lanes;
@@ -149,26 +148,26 @@ extern "C" __global__ void causal_softmax(Number* scores, long long rows, int le
     highest = highest_of(highest, lanes);
     float sum = 0.0f;
     for (int i = lane; i < seen; i += lanes) {
-        float share = __expf(widened(own[i]) - highest);
-        own[i] = rounded(share);
-        sum += share;
+        float probability = __expf(widened(own[i]) - highest);
+        own[i] = rounded(probability);
+        sum += probability;
     }
     float part = 1.0f / sum_of(sum, lanes);
     for (int i = lane; i < length; i += lanes) own[i] = rounded(i < seen ? widened(own[i]) * part : 0.0f);
 }
 
-// The slopes of shares into those of the scores that they came from.
-extern "C" __global__ void causal_softmax_gradient(Number* slopes, const Number* __restrict__ shares, long long rows, int length, int lanes) {
+// The slopes of probabilities into those of the scores that they came from.
+extern "C" __global__ void causal_softmax_gradient(Number* slopes, const Number* __restrict__ probabilities, long long rows, int length, int lanes) {
     long long row = thread() / lanes;
     int lane = thread() % lanes;
     if (row >= rows) return;
     Number* own = slopes + row * length;
-    const Number* share = shares + row * length;
+    const Number* probability = probabilities + row * length;
     int seen = row % length + 1;
     float mean = 0.0f;
-    for (int i = lane; i < seen; i += lanes) mean += widened(own[i]) * widened(share[i]);
+    for (int i = lane; i < seen; i += lanes) mean += widened(own[i]) * widened(probability[i]);
     mean = sum_of(mean, lanes);
-    for (int i = lane; i < length; i += lanes) own[i] = rounded(i < seen ? widened(share[i]) * (widened(own[i]) - mean) : 0.0f);
+    for (int i = lane; i < length; i += lanes) own[i] = rounded(i < seen ? widened(probability[i]) * (widened(own[i]) - mean) : 0.0f);
 }
 
 // Of each row of scores: the cross-entropy with its target. The scores become the slopes of the mean of all rows.

@@ -83,18 +83,21 @@ impl<T: Number> Transformer<T> {
             let [.., values] = self.head(&room.queries, head, extent);
             let [.., value_slopes] = self.head(&self.wide, head, extent);
             let attended = self.attended(&self.change, head, extent);
-            let share_slopes = self.shares(&self.share_slopes, head, extent);
-            let shares = self.shares(&room.shares, head, extent);
-            Gemm { a: attended, b: values.t(), c: share_slopes, alpha: 1.0, beta: 0.0 }.run_batch(extent.texts)?;
-            Gemm { a: shares.t(), b: attended, c: value_slopes, alpha: 1.0, beta: 0.0 }.run_batch(extent.texts)?;
+            let probability_slopes = self.probabilities(&self.probability_slopes, head, extent);
+            let probabilities = self.probabilities(&room.probabilities, head, extent);
+            Gemm { a: attended, b: values.t(), c: probability_slopes, alpha: 1.0, beta: 0.0 }
+                .run_batch(extent.texts)?;
+            Gemm { a: probabilities.t(), b: attended, c: value_slopes, alpha: 1.0, beta: 0.0 }
+                .run_batch(extent.texts)?;
         }
         let rows = u64::from(extent.texts) * u64::from(self.shape.heads) * u64::from(extent.length);
-        let softmax = self.launch_rows("causal_softmax_gradient", rows).arg(&self.share_slopes).arg(&room.shares);
+        let softmax =
+            self.launch_rows("causal_softmax_gradient", rows).arg(&self.probability_slopes).arg(&room.probabilities);
         softmax.arg(rows).arg(extent.length).arg(self.lanes).launch()?;
         for head in heads {
             let [queries, keys, _] = self.head(&room.queries, head, extent);
             let [query_slopes, key_slopes, _] = self.head(&self.wide, head, extent);
-            let (slopes, alpha) = (self.shares(&self.share_slopes, head, extent), self.cooling());
+            let (slopes, alpha) = (self.probabilities(&self.probability_slopes, head, extent), self.attention_scale());
             Gemm { a: slopes, b: keys, c: query_slopes, alpha, beta: 0.0 }.run_batch(extent.texts)?;
             Gemm { a: slopes.t(), b: queries, c: key_slopes, alpha, beta: 0.0 }.run_batch(extent.texts)?;
         }
@@ -111,7 +114,7 @@ impl<T: Number> Transformer<T> {
         Gemm { a: tokens.t(), b: stream, c, alpha: 1.0, beta: 1.0 }.run()?;
 
         let texts = self.rounded_slopes.matrix(extent.texts, extent.length * width);
-        self.sum_columns(texts, extent.texts, Part { rows: 1, columns: extent.length * width, ..self.layout.places })
+        self.sum_columns(texts, extent.texts, Part { rows: 1, columns: extent.length * width, ..self.layout.positions })
     }
 
     /// The slopes of a vector that was added to every row.

@@ -30,7 +30,7 @@ impl<T: Number> Transformer<T> {
         self.tokens.write(&batch.tokens)?;
         let first = self.layers.first().map_or(&self.last, |layer| &layer.stream);
         let embed = self.launch_places("embed", rows, width).arg(&self.tokens);
-        let embed = embed.arg(weights.part(self.layout.tokens)).arg(weights.part(self.layout.places)).arg(first);
+        let embed = embed.arg(weights.part(self.layout.tokens)).arg(weights.part(self.layout.positions)).arg(first);
         embed.arg(batch.length).arg(width).launch()?;
         for index in 0..self.layers.len() {
             self.layer(weights, index, extent)?;
@@ -106,23 +106,24 @@ impl<T: Number> Transformer<T> {
     fn attend(&self, room: &LayerRoom<T>, extent: Extent) -> Result<()> {
         for head in 0..self.shape.heads {
             let [queries, keys, _] = self.head(&room.queries, head, extent);
-            let shares = self.shares(&room.shares, head, extent);
-            Gemm { a: queries, b: keys.t(), c: shares, alpha: self.cooling(), beta: 0.0 }.run_batch(extent.texts)?;
+            let probabilities = self.probabilities(&room.probabilities, head, extent);
+            Gemm { a: queries, b: keys.t(), c: probabilities, alpha: self.attention_scale(), beta: 0.0 }
+                .run_batch(extent.texts)?;
         }
         let rows = u64::from(extent.texts) * u64::from(self.shape.heads) * u64::from(extent.length);
-        let softmax = self.launch_rows("causal_softmax", rows).arg(&room.shares);
+        let softmax = self.launch_rows("causal_softmax", rows).arg(&room.probabilities);
         softmax.arg(rows).arg(extent.length).arg(self.lanes).launch()?;
         for head in 0..self.shape.heads {
             let [.., values] = self.head(&room.queries, head, extent);
-            let (shares, attended) =
-                (self.shares(&room.shares, head, extent), self.attended(&room.attended, head, extent));
-            Gemm { a: shares, b: values, c: attended, alpha: 1.0, beta: 0.0 }.run_batch(extent.texts)?;
+            let (probabilities, attended) =
+                (self.probabilities(&room.probabilities, head, extent), self.attended(&room.attended, head, extent));
+            Gemm { a: probabilities, b: values, c: attended, alpha: 1.0, beta: 0.0 }.run_batch(extent.texts)?;
         }
         Ok(())
     }
 
     /// What scores of attention are multiplied with: otherwise they would grow with the width of a head.
-    pub(super) fn cooling(&self) -> f64 {
+    pub(super) fn attention_scale(&self) -> f64 {
         f64::from(self.head_width()).sqrt().recip()
     }
 
@@ -146,10 +147,10 @@ impl<T: Number> Transformer<T> {
         matrix.leading(row).stride(u64::from(extent.length) * u64::from(row))
     }
 
-    /// One head's square of shares in the first text.
-    pub(super) fn shares<'a>(&self, shares: &'a Buffer<T>, head: u32, extent: Extent) -> Matrix<'a, T> {
+    /// One head's square of probabilities in the first text.
+    pub(super) fn probabilities<'a>(&self, probabilities: &'a Buffer<T>, head: u32, extent: Extent) -> Matrix<'a, T> {
         let square = u64::from(extent.length).pow(2);
-        let matrix = shares.at(u64::from(head) * square).matrix(extent.length, extent.length);
+        let matrix = probabilities.at(u64::from(head) * square).matrix(extent.length, extent.length);
         matrix.stride(u64::from(self.shape.heads) * square)
     }
 }

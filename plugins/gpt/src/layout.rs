@@ -50,8 +50,8 @@ pub(crate) struct Layer {
 pub(crate) struct Layout {
     /// A row for each character. The scores at the end are products with these rows, too.
     pub(crate) tokens: Part,
-    /// A row for each place of the context.
-    pub(crate) places: Part,
+    /// A row for each position of the context.
+    pub(crate) positions: Part,
     pub(crate) layers: Vec<Layer>,
     pub(crate) norm: Norm,
     /// Where matrices end.
@@ -81,7 +81,7 @@ impl Layout {
             + Places(0).part(context, width).len()
             + u64::from(layers) * 12 * u64::from(width) * u64::from(width);
         let (mut matrix, mut vector) = (Places(0), Places(matrices));
-        let (tokens, places) = (matrix.part(characters, width), matrix.part(context, width));
+        let (tokens, positions) = (matrix.part(characters, width), matrix.part(context, width));
         let mut layer = |_| {
             let mut dense = |vector: &mut Places, inputs, outputs| Dense {
                 weight: matrix.part(inputs, outputs),
@@ -98,7 +98,7 @@ impl Layout {
         };
         let layers = (0..layers).map(&mut layer).collect();
         let norm = vector.norm(width);
-        Self { tokens, places, layers, norm, decayed: matrices, total: vector.0 }
+        Self { tokens, positions, layers, norm, decayed: matrices, total: vector.0 }
     }
 
     /// Every layernorm.
@@ -124,7 +124,7 @@ impl Layout {
                 dense(name("mlp.c_proj"), layer.active),
             ]
         };
-        let tables = [("wte.weight".to_owned(), self.tokens), ("wpe.weight".to_owned(), self.places)];
+        let tables = [("wte.weight".to_owned(), self.tokens), ("wpe.weight".to_owned(), self.positions)];
         let layers = self.layers.iter().enumerate().flat_map(of_layer).flatten();
         tables.into_iter().chain(layers).chain(iter::once(norm("ln_f".to_owned(), self.norm)).flatten())
     }

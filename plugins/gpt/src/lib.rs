@@ -39,7 +39,7 @@ use draws::Draws;
 use layout::Layout;
 use optimizer::Update;
 use text::{Table, Text};
-use transformer::{Machine, Transformer, Weights};
+use transformer::{Model, Transformer, Weights};
 
 /// Batches of the held-out text that a validation takes, at most.
 const VALIDATION_BATCHES: u32 = 8;
@@ -59,7 +59,7 @@ pub struct Gpt {
     #[serde(skip)]
     text: Text,
     #[serde(skip)]
-    machine: Box<dyn Machine>,
+    model: Box<dyn Model>,
 }
 
 impl Plugin for Gpt {
@@ -78,11 +78,11 @@ impl Plugin for Gpt {
             samples: Draws::for_samples(job.seed),
             weights,
             text: Text::default(),
-            machine: Box::default(),
+            model: Box::default(),
             config,
         };
         gpt.set_up(&text)?;
-        gpt.machine.initialize(&gpt.weights, job.seed)?;
+        gpt.model.initialize(&gpt.weights, job.seed)?;
         Ok(gpt)
     }
 
@@ -101,7 +101,7 @@ impl Plugin for Gpt {
             return Err(Error::invalid("the text has another number of characters than when this job began"));
         }
         self.set_up(&text)?;
-        self.machine.take_over(&self.weights)
+        self.model.take_over(&self.weights)
     }
 
     fn step(&mut self) -> Result<Outcome> {
@@ -117,7 +117,7 @@ impl Plugin for Gpt {
         }
         if is_due(self.step, self.config.sample_every) {
             let (config, table) = (&self.config, &self.table);
-            let text = sampling::sample(&*self.machine, &self.weights, table, config, &mut self.samples)?;
+            let text = sampling::sample(&*self.model, &self.weights, table, config, &mut self.samples)?;
             outputs::sample(self.step, &text)?;
         }
         if !done {
@@ -140,7 +140,7 @@ impl Gpt {
         })?;
         self.text = Text::new(tokens, self.config.validation_share, shape.context)?;
         sampling::prompt(&self.config, &self.table)?;
-        self.machine = match self.config.precision {
+        self.model = match self.config.precision {
             Precision::Float32 => Box::new(Transformer::<f32>::new(shape, self.table.len(), batch)?),
             Precision::Bfloat16 => Box::new(Transformer::<Bf16>::new(shape, self.table.len(), batch)?),
         };
@@ -150,7 +150,7 @@ impl Gpt {
     fn train(&mut self, batch: u32, context: u32) -> Result<f64> {
         let update = Update::of(&self.config, self.step);
         let batch = self.text.draw(&mut self.batches, batch, context);
-        let trained = self.machine.train(&self.weights, &batch, &update)?;
+        let trained = self.model.train(&self.weights, &batch, &update)?;
         let loss = mean(&trained.losses);
         if !loss.is_finite() {
             let (step, rate) = (self.step, update.rate);
@@ -169,7 +169,7 @@ impl Gpt {
         }
         let mut losses = Vec::new();
         for batch in self.text.held_out(VALIDATION_BATCHES, batch, context) {
-            losses.extend(self.machine.losses(&self.weights, &batch)?);
+            losses.extend(self.model.losses(&self.weights, &batch)?);
         }
         let loss = mean(&losses);
         metric("validation_loss", loss);

@@ -7,7 +7,7 @@ use steadfast_guest::{Error, Result};
 use super::config::Config;
 use super::draws::Draws;
 use super::text::Table;
-use super::transformer::{Machine, Weights};
+use super::transformer::{Model, Weights};
 
 /// The prompt as tokens.
 pub(crate) fn prompt(config: &Config, table: &Table) -> Result<Vec<i32>> {
@@ -21,7 +21,7 @@ pub(crate) fn prompt(config: &Config, table: &Table) -> Result<Vec<i32>> {
 
 /// Goes on from the prompt; answers both.
 pub(crate) fn sample(
-    machine: &dyn Machine,
+    model: &dyn Model,
     weights: &Weights,
     table: &Table,
     config: &Config,
@@ -33,7 +33,7 @@ pub(crate) fn sample(
     let mut seen: VecDeque<i32> = prompt.into();
     for _ in 0..config.sample_length {
         seen.drain(..seen.len().saturating_sub(context));
-        let scores = machine.next_scores(weights, seen.make_contiguous())?;
+        let scores = model.next_scores(weights, seen.make_contiguous())?;
         let token = pick(&scores, config.temperature, draws.unit()) as i32;
         text.extend(table.character(token));
         seen.push_back(token);

@@ -52,7 +52,7 @@ impl Weights {
 }
 
 /// A transformer, whatever its products are made of.
-pub(crate) trait Machine {
+pub(crate) trait Model {
     /// Draws the first weights.
     fn initialize(&self, weights: &Weights, seed: u64) -> Result<()>;
 
@@ -77,7 +77,7 @@ pub(crate) struct Trained {
 }
 
 /// Closed, as a buffer by default is.
-impl Default for Box<dyn Machine> {
+impl Default for Box<dyn Model> {
     fn default() -> Self {
         Box::new(Transformer::<f32>::default())
     }
@@ -109,8 +109,8 @@ pub(crate) struct Transformer<T: Number> {
     pub(super) change: Buffer<T>,
     /// Slopes four times as wide.
     pub(super) wide: Buffer<T>,
-    /// Of attention's shares.
-    pub(super) share_slopes: Buffer<T>,
+    /// Of the probabilities of attention.
+    pub(super) probability_slopes: Buffer<T>,
     pub(super) stream_slopes: Buffer<f32>,
     pub(super) rounded_slopes: Buffer<T>,
     pub(super) scale_terms: Buffer<T>,
@@ -128,7 +128,7 @@ pub(super) struct LayerRoom<T: Number> {
     /// Queries, keys and values, side by side in a row.
     pub(super) queries: Buffer<T>,
     /// For each head of each text, how much each place takes from each.
-    pub(super) shares: Buffer<T>,
+    pub(super) probabilities: Buffer<T>,
     pub(super) attended: Buffer<T>,
     /// The stream between its halves.
     pub(super) middle: Buffer<f32>,
@@ -162,7 +162,7 @@ impl<T: Number> LayerRoom<T> {
             stream: Buffer::scratch(rows * width)?,
             normal_1: NormRoom::new(rows, width)?,
             queries: Buffer::scratch(rows * 3 * width)?,
-            shares: Buffer::scratch(shares(shape, texts))?,
+            probabilities: Buffer::scratch(probabilities(shape, texts))?,
             attended: Buffer::scratch(rows * width)?,
             middle: Buffer::scratch(rows * width)?,
             normal_2: NormRoom::new(rows, width)?,
@@ -173,14 +173,14 @@ impl<T: Number> LayerRoom<T> {
 }
 
 /// A square for each head of each text.
-fn shares(shape: Shape, texts: u64) -> u64 {
+fn probabilities(shape: Shape, texts: u64) -> u64 {
     texts * u64::from(shape.heads) * u64::from(shape.context).pow(2)
 }
 
 impl<T: Number> Transformer<T> {
     /// With room for so many texts at once.
     pub(crate) fn new(shape: Shape, characters: u32, texts: u32) -> Result<Self> {
-        // Sums are the same on every machine that has the same kind of device.
+        // Sums are the same on every model that has the same kind of device.
         let lanes = match describe()?.backend {
             Backend::Cpu => 1,
             Backend::Cuda => WARP,
@@ -212,7 +212,7 @@ impl<T: Number> Transformer<T> {
             losses: Buffer::scratch(rows)?,
             change: Buffer::scratch(rows * width)?,
             wide: Buffer::scratch(rows * 4 * width)?,
-            share_slopes: Buffer::scratch(shares(shape, texts))?,
+            probability_slopes: Buffer::scratch(probabilities(shape, texts))?,
             stream_slopes: Buffer::scratch(rows * width)?,
             rounded_slopes: Buffer::scratch(rows * width)?,
             scale_terms: Buffer::scratch(rows * width)?,
@@ -249,7 +249,7 @@ pub(super) fn product<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: Matrix<'
     Ok(Gemm { a, b, c, alpha: 1.0, beta: 0.0 }.run()?)
 }
 
-impl<T: Number> Machine for Transformer<T> {
+impl<T: Number> Model for Transformer<T> {
     fn initialize(&self, weights: &Weights, seed: u64) -> Result<()> {
         let matrices = weights.parameters.range(..self.layout.decayed);
         matrices.fill_normal(seed, 0)?;

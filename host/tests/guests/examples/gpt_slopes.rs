@@ -14,7 +14,7 @@ pub mod gpt;
 use gpt::config::Shape;
 use gpt::layout::{Layout, Part};
 use gpt::text::Batch;
-use gpt::transformer::{Machine, Transformer, Weights};
+use gpt::transformer::{Model, Transformer, Weights};
 
 /// No size is a multiple of another one's, or of a warp.
 const SHAPE: Shape = Shape { layers: 2, heads: 3, width: 12, context: 7 };
