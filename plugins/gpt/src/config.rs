@@ -1,6 +1,7 @@
 //! What the configuration says: the size of the model, how it is trained, and what is told on the way.
 
 use std::f64::consts::PI;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use steadfast_guest::{Result, check_config};
@@ -121,6 +122,13 @@ pub(crate) struct Shape {
     pub(crate) heads: u32,
     pub(crate) width: u32,
     pub(crate) context: u32,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { layers, heads, width, context } = self;
+        write!(f, "{layers} layers, {heads} heads, a width of {width} and a context of {context}")
+    }
 }
 
 impl Preset {

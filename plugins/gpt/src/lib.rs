@@ -91,7 +91,7 @@ impl Plugin for Gpt {
         let (size, other) = (self.config.sizes().shape, config.sizes().shape);
         if size != other {
             return Err(Error::invalid(format!(
-                "configuration: the model that is being trained is {size:?}, and asked for is {other:?}"
+                "configuration: the model in training has {size}, and asked for are {other}: another size needs a job of its own (`--name`)"
             )));
         }
         // A changed configuration reaches the plugin only if the user accepted the change.
@@ -155,7 +155,7 @@ impl Gpt {
         if !loss.is_finite() {
             let (step, rate) = (self.step, update.rate);
             return Err(Error::invalid(format!(
-                "the loss of step {step} is {loss}, with a learning rate of {rate}: lower `learning_rate`, or raise `warm_up`"
+                "the loss of step {step} is {loss}, with a learning rate of {rate:e}: lower `learning_rate`, or raise `warm_up`"
             )));
         }
         metric("loss", loss);

@@ -121,6 +121,21 @@ fn what_is_wrong_with_text_and_prompt_is_said() {
     assert!(run(r#"{"text": "other.txt"}"#).contains("there is no `/input/other.txt`: give its folder with --input"));
     assert!(run(r#"{"prompt": "∞"}"#).contains("at `prompt`: '∞' does not occur in the text"));
     assert!(run(r#"{"preset": "tiny", "context": 10000}"#).contains("a `context` of 10000 needs more than as many"));
-    let rising = run(r#"{"preset": "tiny", "learning_rate": 1e30, "clip": 1e30, "warm_up": 0, "last_rate": 1}"#);
-    assert!(rising.contains("with a learning rate of") && rising.contains("lower `learning_rate`"), "{rising}");
+}
+
+/// Both end the job: another attempt would come to the same.
+#[test]
+fn a_loss_that_is_no_number_and_another_size_are_refused() {
+    let place = Place::new();
+    let run = |config: &str| {
+        let run = place.run("gpt").config(config).args("--every 1steps --accept-changed config");
+        run.arg("--input").arg(source("gpt/data")).exits(65).stderr
+    };
+    let wild = r#"{"preset": "tiny", "learning_rate": 1e30, "clip": 1e30, "warm_up": 0, "last_rate": 1}"#;
+    let said = run(wild);
+    assert!(said.contains("with a learning rate of 1e30: lower `learning_rate`"), "{said}");
+    let said = run(r#"{"preset": "tiny", "layers": 3}"#);
+    let sizes =
+        "has 2 layers, 2 heads, a width of 32 and a context of 32, and asked for are 3 layers, 2 heads, a width of 32";
+    assert!(said.contains(sizes), "{said}");
 }
