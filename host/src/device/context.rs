@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use steadfast_ptx::module::{Module, Space, Variable};
+use steadfast_ptx::parse::parse;
 
 use super::launch::EntryFacts;
 use super::{
@@ -126,6 +127,11 @@ impl Context {
         }
     }
 
+    /// The size of all buffers together.
+    pub fn bytes(&self) -> u64 {
+        self.buffers.values().sum()
+    }
+
     /// A buffer's size.
     pub fn size(&self, buffer: BufferId) -> Result<u64> {
         self.buffers.get(&buffer).copied().ok_or_else(|| DeviceError::argument("the buffer was dropped"))
@@ -175,8 +181,11 @@ impl Context {
     /// Makes a module of PTX that every device understands.
     pub fn load(&mut self, text: &str) -> Result<ModuleId> {
         self.well()?;
-        let module =
-            steadfast_ptx::parse::parse(text).map_err(|error| DeviceError::InvalidModule(error.to_string()))?;
+        if let Some(outline) = self.device.known(text) {
+            let facts = LoadedModule::of(&outline);
+            return self.load_source(Source::Known { text, outline }, facts);
+        }
+        let module = parse(text).map_err(|error| DeviceError::InvalidModule(error.to_string()))?;
         let module = Arc::new(module);
         let facts = LoadedModule::of(&module);
         self.load_source(Source::Parsed { text, module }, facts)

@@ -162,6 +162,13 @@ pub enum Source<'a> {
         /// What it says.
         module: Arc<steadfast_ptx::module::Module>,
     },
+    /// PTX that the device [knows](Device::known), with what it declares.
+    Known {
+        /// The text.
+        text: &'a str,
+        /// What it declares, without the functions' bodies.
+        outline: Arc<steadfast_ptx::module::Module>,
+    },
     /// PTX for the driver's eyes only. Free of NUL.
     CudaOnly {
         /// The text.
@@ -200,6 +207,11 @@ pub trait Device: Send {
 
     /// Writes random `f32`s as [`random`] defines them; the span holds exactly `fill.count` of them.
     fn fill_random(&mut self, to: Span, fill: &RandomFill) -> Result<()>;
+
+    /// What this very text declares, if the device remembers from an earlier attempt that it can make a module of it; then nobody parses it again.
+    fn known(&self, _text: &str) -> Option<Arc<steadfast_ptx::module::Module>> {
+        None
+    }
 
     /// Makes a module ready. Its variables hold what the text says.
     fn load(&mut self, module: ModuleId, source: Source<'_>) -> Result<()>;

@@ -160,6 +160,11 @@ impl Guest {
         self.store.data().memory.used()
     }
 
+    /// Bytes of all its buffers on the device.
+    pub fn device_used(&self) -> u64 {
+        self.store.data().holdings.bytes()
+    }
+
     /// How many metrics were dropped because of their names.
     pub fn dropped_metrics(&self) -> u64 {
         self.store.data().dropped_metrics

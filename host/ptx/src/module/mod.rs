@@ -1,14 +1,19 @@
 //! The typed form of a PTX module: names are resolved, operands checked against their instruction, immediates in the bits of the
 //! operand's type. What the parser writes; the translation and the tests' interpreter read it.
+//!
+//! Serialised, a module is an outline: all that is declared, without what functions do. That is what is still needed of it by whoever has
+//! the compiled code.
 
 mod op;
 mod types;
+
+use serde::{Deserialize, Serialize};
 
 pub use op::*;
 pub use types::*;
 
 /// A PTX module.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Module {
     /// `.version`: major and minor.
     pub version: (u32, u32),
@@ -24,14 +29,14 @@ pub struct Module {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(pub u32);
 /// An index into [`Function::registers`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RegisterId(pub u32);
 /// A label of one function; each id below [`Function::labels`] stands exactly once in its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LabelId(pub u32);
 
 /// A variable in memory.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variable {
     /// As written.
     pub name: String,
@@ -57,7 +62,7 @@ pub struct Variable {
 }
 
 /// An initialiser that is an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relocation {
     /// Offset in the variable.
     pub at: u64,
@@ -72,7 +77,7 @@ pub struct Relocation {
 }
 
 /// An entry point or a device function.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Function {
     /// As written.
     pub name: String,
@@ -83,12 +88,15 @@ pub struct Function {
     /// In order.
     pub parameters: Vec<Parameter>,
     /// All that its body declares.
+    #[serde(skip)]
     pub registers: Vec<Register>,
     /// Variables that its body declares, in order.
     pub variables: Vec<Variable>,
     /// How many labels it has.
+    #[serde(skip)]
     pub labels: u32,
     /// Empty and `declaration` set for `.extern .func` and prototypes that are never defined; calling one is the translation's error.
+    #[serde(skip)]
     pub body: Vec<Statement>,
     /// Whether there is no body.
     pub declaration: bool,
@@ -101,7 +109,7 @@ pub struct Function {
 }
 
 /// A parameter of a function, or what it returns.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
     /// As written.
     pub name: String,

@@ -1,7 +1,9 @@
 //! Types, state spaces and the small sets that modifiers of instructions are drawn from.
 
+use serde::{Deserialize, Serialize};
+
 /// Where in the text something stands, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Position {
     /// The line.
     pub line: u32,
@@ -10,7 +12,7 @@ pub struct Position {
 }
 
 /// A fundamental or packed type. Names are PTX's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Type {
     /// A truth value: `.pred`.
     Pred,
@@ -83,7 +85,7 @@ impl Type {
 }
 
 /// A state space: where memory lives. In generic addresses all but `Param` of a device function may be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Space {
     /// Any of the others, told by the address.
     Generic,

@@ -121,10 +121,13 @@ impl Tracker {
             // A renamed file keeps its inode, and most of its bytes.
             let inode = file.metadata()?.ino();
             let before = self.seen.get(&path).or_else(|| by_inode.get(&inode).copied());
-            now.insert(path, look(&file, looked, before, &mut fresh)?);
+            now.insert(path, look(&file, looked, before, Written::Anywhere, &mut fresh)?);
         }
         let metrics = match File::open(&self.metrics) {
-            Ok(file) => Some(look(&file, SystemTime::now(), self.metrics_seen.as_ref(), &mut fresh)?),
+            Ok(file) => {
+                let before = self.metrics_seen.as_ref();
+                Some(look(&file, SystemTime::now(), before, Written::AtItsEnd, &mut fresh)?)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
@@ -154,8 +157,7 @@ impl Tracker {
         let name = segment.to_string();
         for seen in self.seen.values_mut().chain(&mut self.metrics_seen) {
             for range in seen.ranges.ranges.iter_mut().filter(|range| range.segment == name) {
-                // No bytes have this hash.
-                range.hash.clear();
+                range.distrust();
                 seen.trusted = false;
             }
         }
@@ -184,7 +186,22 @@ impl Fresh {
 }
 
 /// Brings one file up to date: ranges whose bytes are as they were stay, the rest goes into the fresh segment.
-fn look(file: &File, looked: SystemTime, before: Option<&Seen>, fresh: &mut Fresh) -> io::Result<Seen> {
+/// How a file is written.
+#[derive(Clone, Copy, PartialEq)]
+enum Written {
+    /// By a guest, which may do with it what it likes.
+    Anywhere,
+    /// By the host alone, which only adds to it: what was seen is not read again, however long the file has become.
+    AtItsEnd,
+}
+
+fn look(
+    file: &File,
+    looked: SystemTime,
+    before: Option<&Seen>,
+    written: Written,
+    fresh: &mut Fresh,
+) -> io::Result<Seen> {
     let facts = file.metadata()?;
     let changed = UNIX_EPOCH
         + Duration::new(u64::try_from(facts.ctime()).unwrap_or(0), u32::try_from(facts.ctime_nsec()).unwrap_or(0));
@@ -206,9 +223,13 @@ fn look(file: &File, looked: SystemTime, before: Option<&Seen>, fresh: &mut Fres
         if at + range.bytes > facts.len() {
             break;
         }
-        read_range(file, at, range.bytes, &mut buffer)?;
-        let same = blake3::hash(&buffer).to_hex().as_str() == range.hash;
-        ranges.push(if same { range.clone() } else { fresh.take(&buffer)? });
+        if written == Written::AtItsEnd && !range.is_distrusted() {
+            ranges.push(range.clone());
+        } else {
+            read_range(file, at, range.bytes, &mut buffer)?;
+            let same = blake3::hash(&buffer).to_hex().as_str() == range.hash;
+            ranges.push(if same { range.clone() } else { fresh.take(&buffer)? });
+        }
         at += range.bytes;
     }
     while at < facts.len() {
@@ -330,6 +351,21 @@ mod tests {
         place.tracker.distrust(&name.unwrap());
         assert_eq!(place.published().1, b"second");
         assert_eq!(place.published().0, None, "nothing changed");
+    }
+
+    #[test]
+    fn of_the_record_of_metrics_only_what_is_new_is_read() {
+        let mut place = Place::new();
+        let file = place.tracker.metrics.clone();
+        fs::write(&file, "first ").unwrap();
+        assert_eq!(place.published().1, b"first ");
+        // Nobody writes at its beginning: that this one goes unseen shows that it is not read.
+        fs::write(&file, "FIRST second ").unwrap();
+        let (name, bytes) = place.published();
+        assert_eq!(bytes, b"second ");
+        place.tracker.distrust(&name.unwrap());
+        fs::write(&file, "FIRST second third").unwrap();
+        assert_eq!(place.published().1, b"second third");
     }
 
     #[test]

@@ -65,6 +65,17 @@ pub struct Range {
     pub hash: String,
 }
 
+impl Range {
+    /// Forgets what the bytes are, since their segment was not saved: no bytes have this hash.
+    pub(super) fn distrust(&mut self) {
+        self.hash.clear();
+    }
+
+    pub(super) fn is_distrusted(&self) -> bool {
+        self.hash.is_empty()
+    }
+}
+
 /// Whether a path that was read stays below the folder that it is of.
 pub(super) fn stays_below(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))

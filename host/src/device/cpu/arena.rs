@@ -50,7 +50,7 @@ impl Arena {
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64> {
         let whole = self.whole(bytes);
         let cost = if bytes == 0 { 0 } else { whole };
-        let free = self.budget - self.used;
+        let free = self.free_bytes();
         if cost > free {
             let text = format!(
                 "{} were asked for, and of the device's {} of memory {} are free",
@@ -74,6 +74,11 @@ impl Arena {
         self.taken.insert(start, Taken { end: start + whole, cost });
         self.used += cost;
         Ok(start)
+    }
+
+    /// Bytes of the budget that are left.
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.budget - self.used
     }
 
     /// Bytes of the pages that so many bytes take.

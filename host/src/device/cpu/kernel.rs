@@ -1,7 +1,8 @@
 //! From PTX to machine code, and back from the cache.
 //!
 //! A module's entries are translated when it is loaded, so that what cannot run is said there; each is compiled when it is first launched, since few
-//! plugins launch all that a library of kernels holds. An entry that the cache has needs neither.
+//! plugins launch all that a library of kernels holds. An entry that the cache has needs neither, and of a text that it knows nothing is even read: what
+//! the text declares is kept with the word that all its entries could be translated.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use steadfast_ptx::kernel::{Kernel, Options};
 use steadfast_ptx::module::{Function, FunctionId, Module, Position};
+use steadfast_ptx::parse::parse;
 use steadfast_ptx::translate::translate;
 use wasmparser::{Operator, Parser, Payload};
 use wasmtime::Engine;
@@ -17,8 +19,10 @@ use wasmtime::Engine;
 use crate::compiled::Cache;
 use crate::device::{DeviceError, Result, Stopper};
 
-/// Compiled kernels that are kept: a few dozen modules.
+/// Compiled kernels and outlines that are kept: a few dozen modules.
 const MOST_KEPT: usize = 2048;
+/// A longer text is parsed in every attempt: while it is loaded, one that is known stays in memory.
+const LONGEST_KNOWN: usize = 4 << 20;
 
 /// A kernel that can be launched.
 pub(super) struct Compiled {
@@ -31,9 +35,30 @@ pub(super) struct Compiled {
 
 /// An entry of a module.
 pub(super) enum Entry {
-    Translated { kernel: Box<Kernel>, digest: String },
+    /// Of a text that is known.
+    Known {
+        text: Arc<Text>,
+        function: Box<Function>,
+    },
+    Translated {
+        kernel: Box<Kernel>,
+        digest: String,
+    },
     Compiled(Arc<Compiled>),
 }
+
+/// A text that is known.
+pub(super) struct Text {
+    hash: blake3::Hash,
+    ptx: Box<str>,
+}
+
+fn hash(text: &str) -> blake3::Hash {
+    blake3::hash(text.as_bytes())
+}
+
+/// Stands where an entry's name does; no entry has this one.
+const OUTLINE: &str = "(outline)";
 
 /// Makes kernels of entries.
 pub(super) struct Compiler {
@@ -49,37 +74,75 @@ impl Compiler {
         Self { engine, stopper, options, cache: folder.map(|folder| Cache::new(folder.join("kernels"), MOST_KEPT)) }
     }
 
-    /// All entries of a module, by index of their function.
-    pub(super) fn entries(&self, text: &str, module: &Module) -> Result<Vec<(String, Entry)>> {
-        let text = blake3::hash(text.as_bytes());
-        let functions = (0..).map(FunctionId).zip(&module.functions);
-        let entries = functions.filter(|(_, function)| function.entry);
-        entries.map(|(id, function)| Ok((function.name.clone(), self.entry(&text, module, id, function)?))).collect()
+    /// What a text declares of which all entries were translated before.
+    pub(super) fn known(&self, text: &str) -> Option<Module> {
+        let cache = self.cache.as_ref().filter(|_| text.len() <= LONGEST_KNOWN)?;
+        cache.get(&self.engine, &self.digest(&hash(text), OUTLINE), |outline, _| postcard::from_bytes(outline).ok())
     }
 
-    fn entry(&self, text: &blake3::Hash, module: &Module, id: FunctionId, function: &Function) -> Result<Entry> {
+    /// All entries of a text that is known.
+    pub(super) fn known_entries(text: &str, outline: &Module) -> Vec<(String, Entry)> {
+        let text = Arc::new(Text { hash: hash(text), ptx: text.into() });
+        let entries = outline.functions.iter().filter(|function| function.entry);
+        let known = |function: &Function| Entry::Known { text: text.clone(), function: Box::new(function.clone()) };
+        entries.map(|function| (function.name.clone(), known(function))).collect()
+    }
+
+    /// All entries of a module.
+    pub(super) fn entries(&self, text: &str, module: &Module) -> Result<Vec<(String, Entry)>> {
+        let hash = hash(text);
+        let functions = (0..).map(FunctionId).zip(&module.functions);
+        let entries = functions.filter(|(_, function)| function.entry);
+        let entry = |(id, function): (FunctionId, &Function)| {
+            let digest = self.digest(&hash, &function.name);
+            let entry = match self.kept(&digest, function) {
+                Some(kept) => Entry::Compiled(kept),
+                None => Entry::Translated { kernel: Box::new(self.translated(module, id)?), digest },
+            };
+            Ok((function.name.clone(), entry))
+        };
+        let entries = entries.map(entry).collect::<Result<_>>()?;
+        if let (Some(cache), Ok(outline)) = (&self.cache, postcard::to_stdvec(module))
+            && text.len() <= LONGEST_KNOWN
+        {
+            cache.put(&self.engine, &self.digest(&hash, OUTLINE), &outline, Ok(Vec::new()));
+        }
+        Ok(entries)
+    }
+
+    fn translated(&self, module: &Module, id: FunctionId) -> Result<Kernel> {
         if self.stopper.is_stopped() {
             return Err(DeviceError::Stopped);
         }
-        let digest = self.digest(text, &function.name);
-        if let Some(kept) = self.cache.as_ref().and_then(|cache| self.kept(cache, &digest, function)) {
-            return Ok(Entry::Compiled(kept));
-        }
-        let kernel = translate(module, id, &self.options)
-            .map_err(|error| DeviceError::InvalidModule(format!("kernel `{}`, {error}", function.name)))?;
-        Ok(Entry::Translated { kernel: Box::new(kernel), digest })
+        let name = || &module.functions[id.0 as usize].name;
+        translate(module, id, &self.options)
+            .map_err(|error| DeviceError::InvalidModule(format!("kernel `{}`, {error}", name())))
     }
 
-    /// The compiled kernel of an entry; it replaces what was only translated.
+    /// The compiled kernel of an entry; it replaces what was only known or translated.
     pub(super) fn compiled(&self, entry: &mut Entry) -> Result<Arc<Compiled>> {
-        match entry {
-            Entry::Compiled(compiled) => Ok(compiled.clone()),
-            Entry::Translated { kernel, digest } => {
-                let compiled = Arc::new(self.compile(kernel, digest)?);
-                *entry = Entry::Compiled(compiled.clone());
-                Ok(compiled)
+        let compiled = match entry {
+            Entry::Compiled(compiled) => return Ok(compiled.clone()),
+            Entry::Translated { kernel, digest } => Arc::new(self.compile(kernel, digest)?),
+            Entry::Known { text, function } => {
+                let digest = self.digest(&text.hash, &function.name);
+                match self.kept(&digest, function) {
+                    Some(kept) => kept,
+                    None => Arc::new(self.compile(&self.translated_anew(&text.ptx, &function.name)?, &digest)?),
+                }
             }
-        }
+        };
+        *entry = Entry::Compiled(compiled.clone());
+        Ok(compiled)
+    }
+
+    /// An entry that nobody launched before, or whose code the cache has lost.
+    fn translated_anew(&self, text: &str, name: &str) -> Result<Kernel> {
+        let module = parse(text).map_err(|error| DeviceError::InvalidModule(error.to_string()))?;
+        let is_it = |function: &Function| function.entry && function.name == name;
+        let missing = || DeviceError::InvalidModule(format!("the text has no kernel `{name}`"));
+        let index = module.functions.iter().position(is_it).ok_or_else(missing)?;
+        self.translated(&module, FunctionId(index as u32))
     }
 
     fn compile(&self, kernel: &Kernel, digest: &str) -> Result<Compiled> {
@@ -89,25 +152,25 @@ impl Compiler {
         }
         let module = wasmtime::Module::new(&self.engine, &kernel.wasm).map_err(|error| cannot(format!("{error:#}")))?;
         let kernel = Kernel { wasm: Vec::new(), ..kernel.clone() };
-        if let (Some(cache), Ok(record)) = (&self.cache, serde_json::to_vec(&Record::of(&kernel))) {
+        if let (Some(cache), Ok(record)) = (&self.cache, postcard::to_stdvec(&Record::of(&kernel))) {
             cache.put(&self.engine, digest, &record, module.serialize());
         }
         Ok(Compiled { id: next_id(), kernel, module })
     }
 
-    fn kept(&self, cache: &Cache, digest: &str, function: &Function) -> Option<Arc<Compiled>> {
-        cache.get(&self.engine, digest, |record, code| {
-            let record: Record = serde_json::from_slice(record).ok()?;
+    fn kept(&self, digest: &str, function: &Function) -> Option<Arc<Compiled>> {
+        self.cache.as_ref()?.get(&self.engine, digest, |record, code| {
+            let record: Record = postcard::from_bytes(record).ok()?;
             let module = code.module(&self.engine)?;
             Some(Arc::new(Compiled { id: next_id(), kernel: record.kernel(function), module }))
         })
     }
 
-    /// Names everything that the machine code depends on, beside the engine.
-    fn digest(&self, text: &blake3::Hash, entry: &str) -> String {
+    /// Names everything that an entry's machine code, or the outline, depends on, beside the engine.
+    fn digest(&self, text: &blake3::Hash, part: &str) -> String {
         let Options { memory_bytes, canonical_nans } = self.options;
         let translation = steadfast_ptx::TRANSLATION;
-        let whole = format!("kernel {text} {memory_bytes} {canonical_nans} {translation} {entry}");
+        let whole = format!("kernel {text} {memory_bytes} {canonical_nans} {translation} {part}");
         blake3::hash(whole.as_bytes()).to_hex().to_string()
     }
 }

@@ -30,7 +30,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_ptx::kernel::{Launch, Options};
 use steadfast_ptx::layout::Layout;
@@ -43,6 +43,7 @@ use self::kernel::{Compiled, Compiler, Entry};
 use self::margin::Placed;
 use self::memory_unsafe::Memory;
 use self::run::{Job, Scratch, Seats};
+use super::error::size;
 use super::{
     Backend, BufferId, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper, ValidatedGemm,
     ValidatedLaunch, VariableSpan,
@@ -178,7 +179,15 @@ impl CpuDevice {
         start..start + bytes as u64
     }
 
+    /// Before a buffer is refused, instances go that are only kept for later launches: what they hold is of the same budget.
+    fn make_room(&self, bytes: u64) {
+        if self.arena.free_bytes() < self.seats.frame_bytes().saturating_add(bytes) {
+            self.seats.clear();
+        }
+    }
+
     fn section_of(&mut self, bytes: u64) -> Result<Section> {
+        self.make_room(self.arena.whole(bytes));
         Ok(Section { start: self.arena.allocate(bytes)?, bytes })
     }
 
@@ -198,6 +207,34 @@ impl CpuDevice {
             return Err(DeviceError::OutOfMemory(format!("the module's constants cannot be protected: {error}")));
         }
         Ok(LoadedModule { entries, variables: layout.offsets, globals, constants })
+    }
+
+    /// Room for what the threads of a launch keep while they wait.
+    fn room_for_frames(&self, compiled: &Compiled, threads: u32, seats: usize) -> Result<()> {
+        let bytes = run::frame_bytes(&compiled.kernel, threads).saturating_mul(seats as u64);
+        let free = self.arena.free_bytes();
+        if bytes > free {
+            let (name, bytes, free) = (&compiled.kernel.name, size(bytes), size(free));
+            let text = format!(
+                "the threads of kernel `{name}` need {bytes} for what they keep while they wait, and of the device's memory {free} are free; smaller blocks, or fewer --device-threads, need less"
+            );
+            return Err(DeviceError::OutOfMemory(text));
+        }
+        if bytes > 0 {
+            self.make_room(bytes);
+        }
+        Ok(())
+    }
+
+    /// A copy in the host's memory, if there is room.
+    fn copied(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let bytes = self.arena.memory.bytes(range);
+        let mut copy = Vec::new();
+        let refused =
+            |_| DeviceError::OutOfMemory(format!("there is no room for {} of a factor", size(bytes.len() as u64)));
+        copy.try_reserve_exact(bytes.len()).map_err(refused)?;
+        copy.extend_from_slice(bytes);
+        Ok(copy)
     }
 
     /// Shared and local memory for the seats that a launch may take.
@@ -270,6 +307,7 @@ impl Device for CpuDevice {
     }
 
     fn allocate(&mut self, buffer: BufferId, bytes: u64) -> Result<()> {
+        self.make_room(self.arena.whole(bytes));
         let pages = self.arena.allocate(bytes)?;
         self.buffers.insert(buffer, Placed::new(pages, self.arena.whole(bytes), bytes));
         Ok(())
@@ -323,12 +361,19 @@ impl Device for CpuDevice {
         if stopped.into_inner() { Err(DeviceError::Stopped) } else { Ok(()) }
     }
 
+    fn known(&self, text: &str) -> Option<Arc<Module>> {
+        self.compiler.known(text).map(Arc::new)
+    }
+
     fn load(&mut self, id: ModuleId, source: Source<'_>) -> Result<()> {
-        let Source::Parsed { text, module } = source else {
-            return Err(DeviceError::InvalidModule("the CPU runs nothing but PTX that it can read".into()));
+        let (entries, module) = match source {
+            Source::Parsed { text, module } => (self.compiler.entries(text, &module)?, module),
+            Source::Known { text, outline } => (Compiler::known_entries(text, &outline), outline),
+            Source::CudaOnly { .. } => {
+                return Err(DeviceError::InvalidModule("the CPU runs nothing but PTX that it can read".into()));
+            }
         };
-        let entries = self.compiler.entries(text, &module)?.into_iter().collect();
-        let loaded = self.place_variables(&module, entries)?;
+        let loaded = self.place_variables(&module, entries.into_iter().collect())?;
         self.modules.insert(id, loaded);
         Ok(())
     }
@@ -362,6 +407,7 @@ impl Device for CpuDevice {
         let (globals, constants) = (module.globals.start, module.constants.start);
         let compiled = self.compiler.compiled(module.entries.get_mut(launch.entry()).ok_or_else(unknown)?)?;
         let scratch = self.scratch_for(&compiled, launch)?;
+        self.room_for_frames(&compiled, launch.block().iter().product(), scratch.len())?;
         let (parameters, given) = self.parameters(launch);
         self.launched = true;
         let dynamic_shared = launch.shared_bytes();
@@ -378,7 +424,8 @@ impl Device for CpuDevice {
         let factors = [gemm.a.span, gemm.b.span].map(|span| if gemm.needs_factors() { self.range(span) } else { 0..0 });
         // Blocks of columns of one larger matrix lie between each other: no slice of one is apart from the other.
         let between = |factor: &Range<u64>| factor.start < c.end && c.start < factor.end;
-        let copies = factors.clone().map(|factor| between(&factor).then(|| self.arena.memory.bytes(factor).to_vec()));
+        let copy = |factor: &Range<u64>| between(factor).then(|| self.copied(factor.clone())).transpose();
+        let copies = [copy(&factors[0])?, copy(&factors[1])?];
         let beside = factors.map(|factor| if between(&factor) { 0..0 } else { factor });
         let (c, beside) = self.arena.memory.bytes_beside(c, beside);
         let [a, b] = [0, 1].map(|index| copies[index].as_deref().unwrap_or(beside[index]));

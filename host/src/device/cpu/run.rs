@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use steadfast_ptx::kernel::{Launch, PARAMETERS};
+use steadfast_ptx::kernel::{Kernel, Launch, PARAMETERS};
 use wasmtime::{Engine, Instance, Module, Store, TypedFunc};
 
 use super::crew::Crew;
@@ -53,6 +53,8 @@ pub(super) struct Seats {
     device: Module,
     stopper: Stopper,
     seats: Vec<Mutex<HashMap<u64, Seated>>>,
+    /// Of all instances.
+    frames: Arc<AtomicU64>,
 }
 
 /// A kernel, ready to run in one seat.
@@ -62,11 +64,37 @@ struct Seated {
     /// Why it stopped itself.
     trap: wasmtime::Global,
     run: TypedFunc<(i64, i64), ()>,
+    frames: Frames,
+}
+
+/// What an instance's memory of its own has beyond its first page.
+struct Frames {
+    bytes: u64,
+    total: Arc<AtomicU64>,
+}
+
+impl Frames {
+    fn grown_to(&mut self, bytes: u64) {
+        self.total.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes beyond the first page that an instance needs for blocks of so many threads, for what they keep while they wait.
+pub(super) fn frame_bytes(kernel: &Kernel, threads: u32) -> u64 {
+    kernel.private_bytes(threads).next_multiple_of(WASM_PAGE).saturating_sub(WASM_PAGE)
 }
 
 impl Seats {
     pub(super) fn new(engine: Engine, device: Module, stopper: Stopper, count: usize) -> Self {
-        Self { engine, device, stopper, seats: (0..count).map(|_| Mutex::default()).collect() }
+        let seats = (0..count).map(|_| Mutex::default()).collect();
+        Self { engine, device, stopper, seats, frames: Arc::default() }
     }
 
     /// Runs all blocks. `memory` is borrowed for as long as kernels run.
@@ -99,6 +127,18 @@ impl Seats {
         }
     }
 
+    /// Bytes that instances hold for frames, between launches too.
+    pub(super) fn frame_bytes(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    /// Gives all instances back; the next launch makes what it needs.
+    pub(super) fn clear(&self) {
+        for seat in &self.seats {
+            seat.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+
     fn instantiate(&self, compiled: &Compiled) -> wasmtime::Result<Seated> {
         let mut store = engine::store(&self.engine, &self.stopper);
         let missing = || wasmtime::Error::msg("an export is missing");
@@ -108,7 +148,8 @@ impl Seats {
         let private = instance.get_memory(&mut store, "private").ok_or_else(missing)?;
         let trap = instance.get_global(&mut store, "trap").ok_or_else(missing)?;
         let run = instance.get_typed_func(&mut store, "run")?;
-        Ok(Seated { store, private, trap, run })
+        let frames = Frames { bytes: 0, total: self.frames.clone() };
+        Ok(Seated { store, private, trap, run, frames })
     }
 }
 
@@ -187,6 +228,7 @@ impl Run<'_> {
         let there = seated.private.data_size(&seated.store) as u64;
         if needed > there {
             seated.private.grow(&mut seated.store, (needed - there).div_ceil(WASM_PAGE))?;
+            seated.frames.grown_to(frame_bytes(kernel, launch.block.iter().product()));
         }
         let Scratch { shared, local } = self.job.scratch[seat];
         let private = seated.private.data_mut(&mut seated.store);

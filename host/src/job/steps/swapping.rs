@@ -11,7 +11,7 @@
 //!        by the same way as any attempt goes on
 //! ```
 //!
-//! The old guest ends before the new one begins, since the memory that a container allows was counted for one. The old code
+//! The old guest ends before the new one begins, since the memory that a container allows was counted for one (a small one may end beside it). The old code
 //! is asked for nothing but its snapshot; should that fail, the new plugin begins from the last checkpoint on the volume.
 //!
 //! While saves fail, the old plugin goes on and the new one waits for a save that succeeds: there would be no checkpoint to go
@@ -19,6 +19,7 @@
 //! leaves the steps since the last checkpoint to be run again.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Ending, Onward, Steps};
@@ -34,6 +35,8 @@ use crate::plugin::{CallError, Guest, Interruption, Plugin, PluginError, Snapsho
 /// Without a limit of its own a step on probation has to end within this, or within so many times what steps usually take.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PATIENCE_FACTOR: u32 = 20;
+/// Bytes that an old guest may still hold while the new one begins: the host's own share of the memory that is allowed has room for them.
+const LITTLE: u64 = 32 << 20;
 
 /// A plugin that has yet to run a step.
 pub(in crate::job) struct Probation {
@@ -119,8 +122,7 @@ impl Steps<'_> {
         let old = running.guest.take();
         super::say_dropped(old.as_ref());
         let random = old.as_ref().map(Guest::random_position).unwrap_or_default();
-        // Its memory is given back before the new one asks for its own.
-        drop(old);
+        close(old);
         running.plugin = new.clone();
         self.context.watch.guest(new.interrupter());
         self.context.watch.patience(Some(patience(self.context, self.pace.usual_step())));
@@ -172,6 +174,17 @@ impl Steps<'_> {
             tracing::warn!(lost, "The step where it was changed could not be saved: {lost} steps are run again");
         }
         Ok(Some(Ending::Onward(onward)))
+    }
+}
+
+/// Ends the old guest: its memory is given back before the new one asks for its own. Where that is a little, the job does not wait for it.
+fn close(old: Option<Guest>) {
+    let Some(old) = old else { return };
+    if old.memory_used() + old.device_used() > LITTLE {
+        drop(old);
+    } else {
+        // Without a thread it is dropped here.
+        let _ = thread::Builder::new().name("close".into()).spawn(move || drop(old));
     }
 }
 

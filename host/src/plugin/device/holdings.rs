@@ -76,6 +76,11 @@ impl Holdings {
         self.context = Some(context);
     }
 
+    /// Bytes of all buffers.
+    pub(in crate::plugin) fn bytes(&self) -> u64 {
+        self.context.as_ref().map_or(0, Context::bytes)
+    }
+
     /// What kind of device it is, once it is open.
     pub(in crate::plugin) fn backend(&self) -> Option<Backend> {
         self.context.as_ref().map(|context| context.facts().backend)

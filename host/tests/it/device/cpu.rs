@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use steadfast::device::cpu::{CpuDevice, Settings};
-use steadfast::device::{Argument, Device, Element, Gemm, Launch, Matrix};
+use steadfast::device::{Argument, Device, DeviceError, Element, Gemm, Launch, Matrix};
 
 use super::kernels::source;
-use super::lab::{Lab, lost, to_bytes};
+use super::lab::{Lab, lost, ptx, to_bytes};
 
 fn open(cores: usize, cache: Option<PathBuf>) -> Box<dyn Device> {
     let cores = NonZeroUsize::new(cores).unwrap();
@@ -89,31 +89,58 @@ fn constants_cannot_be_written_to() {
     assert!(wrote(poke, 4, 0).starts_with("kernel `poke` failed at line "));
 }
 
+/// Two kernels, and variables of which one begins with the address of another.
+const KNOWN: &str = ".global .u32 one = 41; .global .u64 where = one; .const .u32 step = 1;
+    .visible .entry add(.param .u64 to) { .reg .b64 %p, %q; .reg .b32 %a, %b;
+    ld.param.u64 %p, [to]; ld.global.u64 %q, [where]; ld.global.u32 %a, [%q]; ld.const.u32 %b, [step];
+    add.u32 %a, %a, %b; st.global.u32 [%p], %a; ret; }
+    .visible .entry take(.param .u64 to) { .reg .b64 %p; ld.param.u64 %p, [to]; st.global.u32 [%p], 7; ret; }";
+
 #[test]
 fn compiled_kernels_are_kept_and_give_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let run = || {
+    let run = |entry: &str, expected: u32| {
         let cache = folder.path().to_owned();
         let mut lab = Lab::new(move || open(2, Some(cache.clone())));
-        let module = lab.context.load(source("saxpy")).unwrap();
-        let (x, y) = (lab.upload(&[1_f32, 2.0, 3.0]), lab.upload(&[0.5_f32; 3]));
-        let arguments = [Argument::Int32(3), Argument::Float32(2.0), Argument::Buffer(x, 0), Argument::Buffer(y, 0)];
-        lab.launch(module, "saxpy", 1, 32, &arguments).unwrap();
-        assert_eq!(lab.bytes(y), to_bytes(&[2.5_f32, 4.5, 6.5]));
+        let module = lab.context.load(&ptx(KNOWN)).unwrap();
+        let to = lab.upload(&[0_u32]);
+        lab.launch(module, entry, 1, 1, &[Argument::Buffer(to, 0)]).unwrap();
+        assert_eq!(lab.bytes(to), to_bytes(&[expected]));
         let mut kept: Vec<_> =
             std::fs::read_dir(folder.path().join("kernels")).unwrap().map(|file| file.unwrap().path()).collect();
         kept.sort();
         kept
     };
-    let first = run();
-    assert_eq!(first.len(), 1, "what is launched is compiled, and nothing else");
+    let first = run("add", 42);
+    assert_eq!(first.len(), 2, "what the text declares, and the kernel that was launched, but no other");
     let written = |path: &PathBuf| std::fs::metadata(path).unwrap().modified().unwrap();
-    let when = written(&first[0]);
-    assert_eq!(run(), first);
-    assert_eq!(written(&first[0]), when, "compiled again");
-    // A damaged entry is compiled again, and nobody hears of it.
-    let entry = std::fs::read(&first[0]).unwrap();
-    std::fs::write(&first[0], &entry[..entry.len() - 1]).unwrap();
-    assert_eq!(run(), first);
-    assert_eq!(std::fs::read(&first[0]).unwrap().len(), entry.len());
+    let when: Vec<_> = first.iter().map(written).collect();
+    assert_eq!(run("add", 42), first);
+    assert_eq!(first.iter().map(written).collect::<Vec<_>>(), when, "made again");
+    // A damaged entry is made again, and nobody hears of it.
+    for file in &first {
+        let entry = std::fs::read(file).unwrap();
+        std::fs::write(file, &entry[..entry.len() - 1]).unwrap();
+        assert_eq!(run("add", 42), first);
+        assert_eq!(std::fs::read(file).unwrap().len(), entry.len());
+    }
+    // Of a text that is known a kernel may be launched that nobody launched before.
+    assert_eq!(run("take", 7).len(), 3);
+    let known = run("add", 42);
+    for file in known.iter().filter(|file| !first.contains(file)) {
+        std::fs::remove_file(file).unwrap();
+    }
+    assert_eq!(run("take", 7), known);
+}
+
+#[test]
+fn a_text_of_which_one_kernel_cannot_run_is_never_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = format!("{KNOWN} .extern .func nowhere(); .visible .entry bad() {{ call nowhere; ret; }}");
+    for _ in 0..2 {
+        let cache = folder.path().to_owned();
+        let mut lab = Lab::new(move || open(1, Some(cache.clone())));
+        let Err(DeviceError::InvalidModule(why)) = lab.context.load(&ptx(&bad)) else { panic!("it was loaded") };
+        assert!(why.contains("nowhere"), "{why}");
+    }
 }

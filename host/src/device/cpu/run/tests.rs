@@ -205,3 +205,24 @@ fn a_kernel_that_is_forgotten_leaves_no_instance_behind() {
     assert_eq!(kept(&bench), 0);
     bench.run(10, [1; 3]).unwrap();
 }
+
+#[test]
+fn what_waiting_threads_keep_is_of_the_devices_memory() {
+    let mut bench = Bench::new(1, "");
+    bench.compiled.kernel.frame_bytes = 64 << 10;
+    for id in 0..3 {
+        bench.compiled.id = id;
+        bench.run(1, [32, 1, 1]).unwrap();
+    }
+    let device = &mut bench.device;
+    assert_eq!(device.seats.frame_bytes(), 3 * (2 << 20), "each of three kernels keeps 2 MiB for its next launch");
+    // 16 MiB are there, and 1 page is taken: what is kept makes way for a buffer.
+    let section = device.section_of(12 << 20).unwrap();
+    assert_eq!(device.seats.frame_bytes(), 0);
+    let DeviceError::OutOfMemory(text) = device.room_for_frames(&bench.compiled, 64, 1).unwrap_err() else {
+        panic!("another error")
+    };
+    assert!(text.contains("kernel `by_hand` need 4.0 MiB"), "{text}");
+    device.arena.free(section.start);
+    device.room_for_frames(&bench.compiled, 64, 1).unwrap();
+}
