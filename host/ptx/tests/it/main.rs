@@ -6,6 +6,7 @@
 //! | `hostile` | kernels that mean harm |
 //! | `instructions` | each instruction on the values at which instructions go wrong |
 //! | `kernels` | random kernels |
+//! | `matrices` | products and moves of matrices by a whole warp |
 //! | `oracle` | the interpreter that both are compared with |
 //! | `references` | kernels that a compiler made, against references |
 //! | `rig` | a kernel from its text, run by the oracle and as the translation |
@@ -19,6 +20,7 @@ mod hostile;
 mod instructions;
 mod kernels;
 mod machine;
+mod matrices;
 mod oracle;
 mod random;
 mod references;

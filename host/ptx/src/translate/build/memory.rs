@@ -44,8 +44,69 @@ impl Body<'_, '_> {
                     self.store(target, offset, *ty, value, atomic);
                 }
             }
+            Op::AsyncCopy { bytes, to, from, given, ignored } => {
+                let (to, from) = (self.target_of(Space::Shared, to)?, self.target_of(Space::Global, from)?);
+                let nothing = self.b.i32(0);
+                let given = match (given, ignored) {
+                    (Some(given), _) => Some(self.operand(given, Type::U32)?),
+                    (None, Some(ignored)) => {
+                        let (ignored, all) = (self.predicate(ignored), self.b.i32(*bytes));
+                        Some(self.b.select(ignored, nothing, all))
+                    }
+                    (None, None) => None,
+                };
+                match given {
+                    None => self.copy(to, from, *bytes)?,
+                    Some(given) => self.copy_some(to, from, *bytes, given)?,
+                }
+            }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// So many bytes, read before any is written.
+    fn copy(&mut self, to: Target, from: Target, bytes: u32) -> Result<()> {
+        let (ty, step) = if bytes == 4 { (Type::B32, 4) } else { (Type::B64, 8) };
+        let mut values = Vec::new();
+        for offset in (0..u64::from(bytes)).step_by(step) {
+            values.push((offset, self.load(from, offset, ty, false)?));
+        }
+        for (offset, value) in values {
+            self.store(to, offset, ty, value, false);
+        }
+        Ok(())
+    }
+
+    /// The first `given` bytes, and zeros for the others: byte by byte unless all or none are given.
+    fn copy_some(&mut self, to: Target, from: Target, bytes: u32, given: Value) -> Result<()> {
+        let all = self.b.i32(bytes);
+        let (whole, part, behind) = (self.b.block(), self.b.block(), self.b.block());
+        let complete = self.b.le_u(all, given);
+        self.b.branch(complete, whole, part);
+        self.b.start(whole);
+        self.copy(to, from, bytes)?;
+        self.b.jump(behind);
+        self.b.start(part);
+        let zero = self.b.i64(0);
+        let (ty, step) = if bytes == 4 { (Type::B32, 4) } else { (Type::B64, 8) };
+        for offset in (0..u64::from(bytes)).step_by(step) {
+            let zero = self.fit(zero, ty);
+            self.store(to, offset, ty, zero, false);
+        }
+        for offset in 0..bytes - 1 {
+            let (one_more, next) = (self.b.block(), self.b.block());
+            let place = self.b.i32(offset);
+            let there = self.b.lt_u(place, given);
+            self.b.branch(there, one_more, behind);
+            self.b.start(one_more);
+            let value = self.load(from, u64::from(offset), Type::B8, false)?;
+            self.store(to, u64::from(offset), Type::B8, value, false);
+            self.b.jump(next);
+            self.b.start(next);
+        }
+        self.b.jump(behind);
+        self.b.start(behind);
         Ok(())
     }
 

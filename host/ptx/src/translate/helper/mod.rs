@@ -34,6 +34,8 @@ pub enum Format {
     Bf16,
     /// 8 and 23.
     F32,
+    /// 8 and 10, without the zeros that follow in an `f32`.
+    Tf32,
 }
 
 /// A function that a kernel may need.
