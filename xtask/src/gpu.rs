@@ -11,8 +11,11 @@ use anyhow::{Result, bail};
 use crate::{host, plugins, step};
 
 /// Each example plugin that uses a device, short.
-const JOBS: [(&str, &[&str]); 2] =
-    [("digits", &["--input", "plugins/digits/data", "--config", r#"{"epochs": 1}"#]), ("heat", &[])];
+const JOBS: [(&str, &[&str]); 3] = [
+    ("digits", &["--input", "plugins/digits/data", "--config", r#"{"epochs": 1}"#]),
+    ("gpt", &["--input", "plugins/gpt/data", "--config", r#"{"preset": "tiny", "steps": 60, "sample_every": 0}"#]),
+    ("heat", &["--config", r#"{"cells": [64, 64, 64], "steps": 300}"#]),
+];
 
 /// Runs it all; fails at once where there is no GPU.
 pub(crate) fn run() -> Result<()> {
