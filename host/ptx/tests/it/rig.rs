@@ -10,11 +10,13 @@
 //! Only what lies below the end of the buffers is filled and compared: the rest is fresh memory, which costs nothing until it is touched.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use steadfast_ptx::kernel::{Kernel as Translation, Launch, Options};
 use steadfast_ptx::layout::Layout;
 use steadfast_ptx::module::{FunctionId, Module, Space};
 
+use crate::interpreter::Interpreter;
 use crate::machine::{Machine, Part};
 use crate::oracle::{self, Schedule, Trap};
 
@@ -82,7 +84,7 @@ impl Start {
 pub(crate) struct Kernel {
     pub(crate) module: Module,
     pub(crate) translation: Translation,
-    machine: Machine,
+    machine: OnceLock<Machine>,
 }
 
 impl Kernel {
@@ -92,8 +94,18 @@ impl Kernel {
         let id = module.functions.iter().position(|function| function.name == entry).ok_or("no such entry")?;
         let translation = steadfast_ptx::translate::translate(&module, FunctionId(id as u32), &options)
             .map_err(|error| error.to_string())?;
-        let machine = Machine::new(&translation)?;
-        Ok(Self { module, translation, machine })
+        let mut validator = wasmparser::Validator::new_with_features(wasmparser::WasmFeatures::all());
+        validator.validate_all(&translation.wasm).map_err(|error| error.to_string())?;
+        Ok(Self { module, translation, machine: OnceLock::new() })
+    }
+
+    /// Compiled when it first runs so.
+    fn machine(&self) -> Result<&Machine, String> {
+        if let Some(machine) = self.machine.get() {
+            return Ok(machine);
+        }
+        let machine = Machine::new(&self.translation)?;
+        Ok(self.machine.get_or_init(|| machine))
     }
 
     /// What the oracle leaves in variables and buffers.
@@ -116,6 +128,15 @@ impl Kernel {
 
     /// The same with the blocks divided among so many instances, of which the last begins.
     pub(crate) fn split(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
+        self.machine()?.run(&self.parts(run, instances), &run.parameters, &start.memory)
+    }
+
+    /// The same without compiling it.
+    pub(crate) fn interpreted(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
+        Interpreter::new(&self.translation)?.run(&self.parts(run, instances), &run.parameters, &start.memory)
+    }
+
+    fn parts(&self, run: &Run, instances: u64) -> Vec<Part> {
         assert!(instances <= INSTANCES, "there is no room for {instances} instances");
         let threads: u32 = run.block.iter().product();
         let needed = (
@@ -123,24 +144,23 @@ impl Kernel {
             self.translation.shared_bytes(run.dynamic_shared),
         );
         assert!(needed.0 <= LOCAL_STRIDE && needed.1 <= SHARED_STRIDE, "there is no room for {needed:?} bytes");
-        let parts: Vec<Part> = (0..instances)
+        (0..instances)
             .rev()
             .map(|instance| Part { launch: run.launch(instance), blocks: share(run.blocks(), instance, instances) })
-            .collect();
-        self.machine.run(&parts, &run.parameters, &start.memory)
+            .collect()
     }
 }
 
 impl Kernel {
     /// Runs some of the blocks only.
     pub(crate) fn blocks(&self, run: &Run, start: &Start, blocks: Range<u64>) -> Result<Vec<u8>, String> {
-        self.machine.run(&[Part { launch: run.launch(0), blocks }], &run.parameters, &start.memory)
+        self.machine()?.run(&[Part { launch: run.launch(0), blocks }], &run.parameters, &start.memory)
     }
 
     /// Runs until the clock interrupts it.
     pub(crate) fn interrupt(&self, run: &Run, start: &Start) -> Result<Vec<u8>, String> {
         let part = Part { launch: run.launch(0), blocks: 0..run.blocks() };
-        self.machine.interrupt(&[part], &run.parameters, &start.memory)
+        self.machine()?.interrupt(&[part], &run.parameters, &start.memory)
     }
 }
 

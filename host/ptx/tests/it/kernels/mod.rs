@@ -20,6 +20,8 @@ use program::{OWN, Program, RESULTS, THREADS};
 const KERNELS: u64 = 1000;
 /// Of so many it is seen that they are free of data races.
 const UNORDERED: u64 = 100;
+/// One of so many is compiled as the device compiles it; the others are interpreted, since compiling takes ten times as long as all the rest.
+const COMPILED: u64 = 16;
 /// Attempts to make a kernel smaller.
 const ATTEMPTS: usize = 2000;
 
@@ -68,7 +70,12 @@ fn difference(program: &Program, seed: u64) -> Option<String> {
     };
     // Blocks know nothing of one another here, so any division of them among instances will do.
     let instances = if kernel.translation.sequential { 1 } else { 1 + seed % 3 };
-    let got = match kernel.split(&run, &start, instances) {
+    let got = if seed.is_multiple_of(COMPILED) {
+        kernel.split(&run, &start, instances)
+    } else {
+        kernel.interpreted(&run, &start, instances)
+    };
+    let got = match got {
         Ok(memory) => memory,
         Err(error) => return Some(format!("the translation ends early: {error}")),
     };
