@@ -17,24 +17,25 @@ mod run;
 use steadfast_ptx::kernel::{Kernel, PARAMETERS};
 
 use crate::machine::Part;
-use crate::rig::BYTES;
 use code::Code;
 use run::State;
 
 /// A kernel, taken apart.
 pub(crate) struct Interpreter<'a> {
     kernel: &'a Kernel,
+    /// Of the device memory.
+    bytes: u64,
     code: Code<'a>,
 }
 
 impl<'a> Interpreter<'a> {
-    pub(crate) fn new(kernel: &'a Kernel) -> Result<Self, String> {
-        Ok(Self { kernel, code: Code::of(&kernel.wasm).map_err(|error| error.to_string())? })
+    pub(crate) fn new(kernel: &'a Kernel, bytes: u64) -> Result<Self, String> {
+        Ok(Self { kernel, bytes, code: Code::of(&kernel.wasm).map_err(|error| error.to_string())? })
     }
 
     /// Runs the parts over a device memory that begins like this; what they leave there, or why one ended early.
     pub(crate) fn run(&self, parts: &[Part], parameters: &[u8], start: &[u8]) -> Result<Vec<u8>, String> {
-        let mut device = vec![0; BYTES as usize];
+        let mut device = vec![0; self.bytes as usize];
         device[..start.len()].copy_from_slice(start);
         for part in parts {
             let mut private = vec![0; self.kernel.private_bytes(part.launch.block.iter().product()) as usize];
