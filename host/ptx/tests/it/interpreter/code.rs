@@ -172,9 +172,10 @@ fn steps<'a>(operators: impl Iterator<Item = Result<Operator<'a>>>) -> Result<Ve
     Ok(steps)
 }
 
-/// Where a jump of this depth goes, or what stands for the end of its block until that is known.
+/// What stands for the end of the outermost block until it is known; the numbers below it stand for the ends of those within.
 const UNKNOWN: usize = usize::MAX;
 
+/// Where a jump of this depth goes.
 fn leave(open: &mut [Open], depth: u32, here: usize) -> usize {
     let index = open.len() - 1 - depth as usize;
     let block = &mut open[index];
