@@ -64,7 +64,7 @@ impl<'a> Code<'a> {
                     }
                 }
                 Payload::FunctionSection(functions) => {
-                    declared = functions.into_iter().collect::<Result<Vec<u32>>>()?
+                    declared = functions.into_iter().collect::<Result<Vec<u32>>>()?;
                 }
                 Payload::TableSection(tables) => {
                     for table in tables {
