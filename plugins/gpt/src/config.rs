@@ -85,12 +85,12 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
-    /// 28,000 weights: a second on the CPU.
+    /// 29,000 weights: a second on the CPU.
     Tiny,
     /// 1 million weights: minutes on the CPU.
     #[default]
     Small,
-    /// The sizes of GPT-2 small, 85 million weights with a table of characters: for a GPU.
+    /// The sizes of GPT-2 small, 86 million weights with a table of characters: for a GPU.
     Gpt2,
 }
 

@@ -5,6 +5,7 @@
 //! | `cooperation` | barriers of some warps, calls, spaces, special registers |
 //! | `hostile` | kernels that mean harm |
 //! | `instructions` | each instruction on the values at which instructions go wrong |
+//! | `interpreter` | a translated kernel without a compiler |
 //! | `kernels` | random kernels |
 //! | `matrices` | products and moves of matrices by a whole warp |
 //! | `oracle` | the interpreter that both are compared with |
@@ -18,6 +19,7 @@
 mod cooperation;
 mod hostile;
 mod instructions;
+mod interpreter;
 mod kernels;
 mod machine;
 mod matrices;
