@@ -27,6 +27,21 @@ pub(crate) fn parse<C: DeserializeOwned>(json: &str) -> Result<C> {
     })
 }
 
+/// Refuses a configuration whose values are of the right types and still make no sense. A rule is the field, whether it is kept, and what the field must be;
+/// the first one that is broken is told.
+///
+/// ```
+/// # use steadfast_guest::check_config;
+/// let error = check_config(&[("steps", true, "at least 1"), ("rate", -0.5 > 0.0, "above 0")]);
+/// assert_eq!(error.unwrap_err().to_string(), "configuration, at `rate`: must be above 0");
+/// ```
+pub fn check_config(rules: &[(&str, bool, &str)]) -> Result<()> {
+    match rules.iter().find(|(_, kept, _)| !kept) {
+        Some((field, _, must_be)) => Err(Error::invalid(format!("configuration, at `{field}`: must be {must_be}"))),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {

@@ -144,7 +144,7 @@ use serde::de::DeserializeOwned;
 
 pub use answer::{Error, Outcome, Result};
 pub use bindings::steadfast::job::types::Job;
-pub use config::NoConfig;
+pub use config::{NoConfig, check_config};
 pub use state::{Reader, STATE_SECTION, Writer, decode};
 pub use telemetry::{log, metric};
 

@@ -81,6 +81,17 @@ fn trained_on_the_device_and_preempted_after_every_step_nothing_differs() {
 }
 
 #[test]
+fn a_transformer_preempted_after_each_of_50_steps_comes_to_the_same_bits() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/gpt/data");
+    let told = r#""sample_every":7,"sample_length":9,"validate_every":11,"weights_every":20"#;
+    for precision in ["float32", "bfloat16"] {
+        let config = format!(r#"{{"preset":"tiny","steps":50,"precision":"{precision}",{told}}}"#);
+        let turns = "--every 7steps --preempt every-step --threads-in-turn 1,3,2";
+        finds_nothing("gpt", &format!("--input {data} --config {config} {turns}"));
+    }
+}
+
+#[test]
 fn preempted_at_random_instants_nothing_differs() {
     finds_nothing("stochastic", "--every 2steps --preempt times:14 --chaos-seed 7");
     finds_nothing("outputs", "--every 2steps --preempt times:14 --kill --damage newest --chaos-seed 8");

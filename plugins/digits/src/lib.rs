@@ -21,7 +21,7 @@ use rand_pcg::Pcg32;
 use safetensors::Dtype;
 use safetensors::tensor::{TensorView, serialize};
 use serde::{Deserialize, Serialize};
-use steadfast_guest::{Error, Job, Outcome, Plugin, Result, input, metric, output};
+use steadfast_guest::{Error, Job, Outcome, Plugin, Result, check_config, input, metric, output};
 
 use data::Data;
 use network::{Network, Workbench};
@@ -56,16 +56,13 @@ impl Config {
     }
 
     fn checked(self) -> Result<Self> {
-        let sane = [
+        check_config(&[
             ("epochs", self.epochs >= 1, "at least 1"),
             ("batch_size", self.batch_size >= 1, "at least 1"),
             ("learning_rate", self.learning_rate > 0.0 && self.learning_rate.is_finite(), "above 0"),
             ("hidden_units", (1..=4096).contains(&self.hidden_units), "between 1 and 4096"),
-        ];
-        match sane.iter().find(|(_, holds, _)| !holds) {
-            Some((field, _, bounds)) => Err(Error::invalid(format!("configuration, at `{field}`: must be {bounds}"))),
-            None => self.schedule.check(self.learning_rate).map(|()| self),
-        }
+        ])?;
+        self.schedule.check(self.learning_rate).map(|()| self)
     }
 }
 

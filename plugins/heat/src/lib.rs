@@ -10,7 +10,7 @@ mod picture;
 
 use serde::{Deserialize, Serialize};
 use steadfast_guest::device::{Buffer, Module};
-use steadfast_guest::{Error, Job, Outcome, Plugin, Result, metric, output, plugin};
+use steadfast_guest::{Error, Job, Outcome, Plugin, Result, check_config, metric, output, plugin};
 
 use box_of_cells::BoxOfCells;
 
@@ -39,16 +39,13 @@ impl Default for Config {
 
 impl Config {
     fn checked(self) -> Result<Self> {
-        let sane = [
+        check_config(&[
             ("cells", self.cells.iter().all(|along| (3..=4096).contains(along)), "between 3 and 4096 along each axis"),
             ("steps", self.steps >= 1, "at least 1"),
             ("rate", self.rate > 0.0 && self.rate <= 1.0 / 6.0, "above 0 and at most 1/6"),
             ("picture_every", self.picture_every >= 1, "at least 1"),
-        ];
-        match sane.iter().find(|(_, holds, _)| !holds) {
-            Some((field, _, bounds)) => Err(Error::invalid(format!("configuration, at `{field}`: must be {bounds}"))),
-            None => Ok(self),
-        }
+        ])
+        .map(|()| self)
     }
 }
 

@@ -31,7 +31,8 @@ def compile(source, architecture):
     name = pathlib.Path(source).name.encode()
     code = pathlib.Path(source).read_bytes()
     status = NVRTC.nvrtcCreateProgram(ctypes.byref(program), code, name, 0, None, None)
-    options = [f"--gpu-architecture={architecture}".encode(), f"--include-path={INCLUDE}".encode()]
+    includes = [f"--include-path={folder}" for folder in (INCLUDE, pathlib.Path(source).parent)]
+    options = [option.encode() for option in (f"--gpu-architecture={architecture}", *includes)]
     if status == 0:
         arguments = (ctypes.c_char_p * len(options))(*options)
         status = NVRTC.nvrtcCompileProgram(program, len(options), arguments)

@@ -18,7 +18,7 @@
 //! another one the last bits differ.
 
 use super::build::ssa::{Builder, Variable};
-use super::ir::{Access, Inst, Kind, Memory, Terminator, Value};
+use super::ir::{Access, Inst, Kind, Memory, Terminator, Unary, Value};
 use crate::kernel::WARP;
 
 /// In an exchange area: where the words lie that are moved; before them is an address or a word.
@@ -201,7 +201,7 @@ impl<'b> Warp<'b> {
     fn behind(&mut self, address: Value, value: Value, times: u32) -> Value {
         let times = self.b.i32(times);
         let distance = self.b.mul(value, times);
-        let distance = self.b.unary(super::ir::Unary::Widen { signed: false }, distance);
+        let distance = self.b.unary(Unary::Widen { signed: false }, distance);
         self.b.add(address, distance)
     }
 

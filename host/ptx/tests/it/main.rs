@@ -5,6 +5,7 @@
 //! | `cooperation` | barriers of some warps, calls, spaces, special registers |
 //! | `hostile` | kernels that mean harm |
 //! | `instructions` | each instruction on the values at which instructions go wrong |
+//! | `interpreter` | a translated kernel without a compiler |
 //! | `kernels` | random kernels |
 //! | `lanes` | kernels that run as the lanes of vectors |
 //! | `matrices` | products and moves of matrices by a whole warp |
@@ -19,6 +20,7 @@
 mod cooperation;
 mod hostile;
 mod instructions;
+mod interpreter;
 mod kernels;
 mod lanes;
 mod machine;

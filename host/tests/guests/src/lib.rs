@@ -11,6 +11,7 @@
 //! | `stochastic` `outputs` `every_byte` `strange_sections` `keeps_nothing` `reports` | right, and hard on the host: must come out equal |
 //! | `launches` | right, and launches a kernel that does nothing, again and again |
 //! | `keeps_buffers` | right, and its state is on the device |
+//! | `gpt_slopes` | compares the gradient of `gpt` with differences of its loss |
 //! | `bad_kernel` | a kernel that does what it must not, or never ends |
 //! | `big_state` `sleeps` `floods` `idles` | right, and large, slow, loud or empty |
 //! | `traps` `endless` `hungry` `exits` `refuses` | one [`Trouble`] at a chosen place and step |

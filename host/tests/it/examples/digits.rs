@@ -4,7 +4,6 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use serde_json::Value;
 use steadfast::device::cpu::{CpuDevice, Settings};
 use steadfast::device::{Device, DeviceError};
 use steadfast::plugin::{
@@ -13,28 +12,12 @@ use steadfast::plugin::{
 };
 use tempfile::TempDir;
 
-use super::{floats, source};
-use crate::support::{Finished, Place, component};
-
-fn trained(config: &str) -> Finished {
-    let place = Place::new();
-    place.run("digits").config(config).arg("--input").arg(source("digits/data")).done();
-    place.finished("digits")
-}
-
-/// A tensor in a safetensors file: its shape and its values.
-fn tensor(file: &[u8], name: &str) -> (Vec<u64>, Vec<f32>) {
-    let (length, rest) = file.split_first_chunk().unwrap();
-    let (header, data) = rest.split_at(usize::try_from(u64::from_le_bytes(*length)).unwrap());
-    let header: Value = serde_json::from_slice(header).unwrap();
-    let numbers = |field: &str| -> Vec<u64> { serde_json::from_value(header[name][field].clone()).unwrap() };
-    let bounds: Vec<usize> = numbers("data_offsets").iter().map(|offset| usize::try_from(*offset).unwrap()).collect();
-    (numbers("shape"), floats(&data[bounds[0]..bounds[1]]))
-}
+use super::{source, tensor, trained};
+use crate::support::{Place, component};
 
 #[test]
 fn it_learns_to_read() {
-    let finished = trained("{}");
+    let finished = trained("digits", "{}");
     let lines: Vec<_> = finished.text("metrics.csv").lines().collect();
     assert_eq!((lines[0], lines.len(), finished.steps), ("epoch,loss,accuracy", 1 + 20, 20 * 45));
     let accuracy: f64 = lines[20].rsplit(',').next().unwrap().parse().unwrap();
@@ -47,7 +30,7 @@ fn it_learns_to_read() {
 #[test]
 fn schedules_change_what_is_learned() {
     let after = |schedule: &str| {
-        let finished = trained(&format!(r#"{{"epochs": 2, "hidden_units": 8, "schedule": {schedule}}}"#));
+        let finished = trained("digits", &format!(r#"{{"epochs": 2, "hidden_units": 8, "schedule": {schedule}}}"#));
         finished.outputs["model.safetensors"].clone()
     };
     let constant = after(r#""constant""#);

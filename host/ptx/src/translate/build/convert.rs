@@ -173,7 +173,7 @@ impl Body<'_, '_> {
                 self.f64_to_half(to, wide, rounding)
             }
             (Kind::F64, Type::F16 | Type::Bf16) => self.f64_to_half(to, value, rounding),
-            (Kind::F32, Type::Tf32) => return self.to_tf32(value, mode),
+            (Kind::F32, Type::Tf32) => return self.f32_to_tf32(value, mode),
             _ => value,
         };
         let value = if is_half(to) { value } else { self.b.canonical(value) };
@@ -183,7 +183,7 @@ impl Body<'_, '_> {
 
 impl Body<'_, '_> {
     /// The upper bits of an `f32`, its lower ones 0.
-    fn to_tf32(&mut self, value: Value, mode: FloatMode) -> Value {
+    fn f32_to_tf32(&mut self, value: Value, mode: FloatMode) -> Value {
         let wide = self.b.unary(Unary::Promote, value);
         let rounding = Helper::Round(Format::Tf32, direction(mode.rounding));
         let short = self.shop.call(&mut self.b, rounding, &[wide]);

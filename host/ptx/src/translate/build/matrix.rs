@@ -3,11 +3,11 @@
 
 use super::body::Body;
 use super::float::is_half;
-use crate::module::{Address, Op, Operand, RegisterId, Space, Type};
+use crate::module::{Address, Op, Operand, RegisterId, Rounding, Space, Type};
 use crate::translate::collective::{self, Collective, Product};
 use crate::translate::error::Result;
 use crate::translate::frame;
-use crate::translate::ir::{Access, Input, Inst, Kind, Memory, Value};
+use crate::translate::ir::{Access, Input, Inst, Kind, Memory, Unary, Value};
 use crate::translate::meeting;
 
 /// Bytes of a row of a matrix of 8×8 halves, and rows of it.
@@ -125,8 +125,8 @@ impl Body<'_, '_> {
                 continue;
             }
             let halves = [value, next(self)].map(|value| {
-                let wide = self.b.unary(crate::translate::ir::Unary::Promote, value);
-                self.f64_to_half(sum, wide, crate::module::Rounding::NearestEven)
+                let wide = self.b.unary(Unary::Promote, value);
+                self.f64_to_half(sum, wide, Rounding::NearestEven)
             });
             let value = self.packed(halves[0], halves[1]);
             self.write(*register, Type::B32, value);

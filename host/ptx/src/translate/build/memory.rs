@@ -5,6 +5,7 @@ use super::operand::{kind, unsigned};
 use crate::kernel::Launch;
 use crate::module::{Address, Op, Operand, Order, RegisterId, Space, Type};
 use crate::translate::error::Result;
+use crate::translate::helper::Helper;
 use crate::translate::ir::{Access, Inst, Kind, Memory, Value};
 
 /// Where an access goes: a base, what is added to it, and in which memory.
@@ -78,7 +79,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// The first `given` bytes, and zeros for the others: byte by byte unless all or none are given.
+    /// The first `given` bytes, and zeros for the others.
     fn copy_some(&mut self, to: Target, from: Target, bytes: u32, given: Value) -> Result<()> {
         let all = self.b.i32(bytes);
         let (whole, part, behind) = (self.b.block(), self.b.block(), self.b.block());
@@ -88,23 +89,11 @@ impl Body<'_, '_> {
         self.copy(to, from, bytes)?;
         self.b.jump(behind);
         self.b.start(part);
-        let zero = self.b.i64(0);
-        let (ty, step) = if bytes == 4 { (Type::B32, 4) } else { (Type::B64, 8) };
-        for offset in (0..u64::from(bytes)).step_by(step) {
-            let zero = self.fit(zero, ty);
-            self.store(to, offset, ty, zero, false);
-        }
-        for offset in 0..bytes - 1 {
-            let (one_more, next) = (self.b.block(), self.b.block());
-            let place = self.b.i32(offset);
-            let there = self.b.lt_u(place, given);
-            self.b.branch(there, one_more, behind);
-            self.b.start(one_more);
-            let value = self.load(from, u64::from(offset), Type::B8, false)?;
-            self.store(to, u64::from(offset), Type::B8, value, false);
-            self.b.jump(next);
-            self.b.start(next);
-        }
+        let [to, from] = [to, from].map(|target| {
+            let offset = self.b.i64(target.offset);
+            self.b.add(target.base, offset)
+        });
+        self.shop.call(&mut self.b, Helper::CopyPart, &[to, from, given, all]);
         self.b.jump(behind);
         self.b.start(behind);
         Ok(())

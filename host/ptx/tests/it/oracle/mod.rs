@@ -34,7 +34,7 @@ use steadfast_ptx::module::{Function, FunctionId, Instruction, Module, Space, St
 use crate::random::Random;
 
 /// Bytes of local memory that each thread has here.
-pub(crate) const LOCAL_BYTES: u64 = 4096;
+pub(crate) const LOCAL_BYTES: u64 = 1024;
 /// Calls deeper than this are taken for endless.
 const MOST_FRAMES: usize = 64;
 /// Instructions of one launch; more are taken for endless.
