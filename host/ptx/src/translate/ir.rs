@@ -1,7 +1,7 @@
 //! The form between PTX and WebAssembly: typed values, each defined once, in blocks with parameters.
 //!
 //! Operations are those of the target, without PTX's special cases: `build` has spelled these out. So a pass has few kinds of instruction to know,
-//! and lowering is one WebAssembly instruction for one operation, for one thread (a scalar) or, later, for the lanes of a vector.
+//! and lowering is one WebAssembly instruction for one operation, for one thread (a scalar) or for the lanes of a vector.
 //!
 //! Values that are the same wherever they are computed (constants, loads from the launch record) belong to no block: `Function::values` alone holds them.
 

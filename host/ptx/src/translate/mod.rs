@@ -18,10 +18,10 @@
 //! | `graph`, `tidy`, `uniform`, `liveness` | analyses of it, and what they make superfluous |
 //! | `regions` | cuts a body where threads wait |
 //! | `frame` | how the private memory is laid out |
-//! | `lower` | the intermediate form to WebAssembly, for one thread at a time |
+//! | `lanes`, `if_conversion` | what stays a scalar when four threads run as the lanes of vectors, and which branches they need not agree on |
+//! | `lower` | the intermediate form to WebAssembly, for one thread at a time or for four |
 //!
-//! Everything up to `regions` speaks of one thread and not of how many run together: a lowering of several threads of a warp as the lanes of a vector stands
-//! beside `lower`, reads the same form and asks `uniform` what stays a scalar.
+//! Everything up to `regions` speaks of one thread and not of how many run together.
 //!
 //! # An example
 //!
@@ -48,7 +48,7 @@
 //!     v8 = load device[v7+8]   v9 = fma v8, v8, v8        store device[v7], v9       return
 //! ```
 //!
-//! and becomes
+//! and becomes, for one thread at a time,
 //!
 //! ```text
 //!   (func $run (param $first i64) (param $last i64)
@@ -58,6 +58,8 @@
 //!     (local.set $v8 (v128.load32_zero offset=8 (local.get $v7)))
 //!     (f32.store (local.get $v7) (f32x4.extract_lane 0 (f32x4.relaxed_madd (local.get $v8) (local.get $v8) (local.get $v8)))))
 //! ```
+//!
+//! For four at a time `v7` is the address of the first lane's element, the load a `v128.load` and the store a `v128.store`.
 //!
 //! Had there been a `bar.sync` before the store, `v7` and `v9` would go to the thread's frame, the body would end there, and a second function would begin with
 //! loading them; `run` would be a scheduler that calls the first function for every warp, and the second when all have arrived.

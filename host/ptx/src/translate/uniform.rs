@@ -1,7 +1,7 @@
 //! Which values are the same for all threads of a block.
 //!
-//! What follows from constants and the launch record alone is computed once before the loop over threads. (Later, for threads side by side in a vector: such values
-//! stay scalars.) Nothing that can trap is among them, so it does no harm to compute one that no thread would have needed.
+//! What follows from constants and the launch record alone is computed once before the loop over threads. (For threads side by side in
+//! vectors `lanes` finds more: also what is the same for them only.) Nothing that can trap is among them, so it does no harm to compute one that no thread would have needed.
 
 use super::ir::{Function, Inst, Value};
 
