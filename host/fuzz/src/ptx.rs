@@ -45,7 +45,7 @@ fn check(module: &Module) {
     }
 }
 
-/// All entries, with and without canonical NaNs in turn.
+/// All entries, with and without canonical NaNs and vectors in turn.
 fn check_translation(module: &Module, chance: usize) {
     for (id, function) in (0..).map(FunctionId).zip(&module.functions).filter(|(_, function)| function.entry) {
         let pick = chance + id.0 as usize;

@@ -38,7 +38,7 @@ use crate::module::Axis;
 pub const LANES: u32 = 4;
 /// Strides from one lane to the next are not followed through an extension to 64 bits if they are larger.
 const MOST_STRIDE: u64 = 1 << 24;
-/// Instructions of a body, at most: the vector form comes on top of the scalar one, and both have to be compiled.
+/// Instructions and blocks of a body, at most: the vector form comes on top of the scalar one, and both have to be compiled.
 const MOST_INSTRUCTIONS: usize = 1500;
 
 /// How a value is held by a group.
@@ -74,7 +74,7 @@ enum State {
 /// Why it cannot.
 pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool]) -> Result<Vec<Shape>, Obstacle> {
     let insts = graph.order.iter().flat_map(|block| &function.blocks[*block as usize].insts);
-    if insts.clone().count() > MOST_INSTRUCTIONS {
+    if insts.clone().count() + graph.order.len() > MOST_INSTRUCTIONS {
         return Err(Obstacle::TooLarge);
     }
     for value in insts {
