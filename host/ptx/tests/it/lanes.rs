@@ -15,17 +15,20 @@ const BUFFER: u64 = 0x8000;
 
 /// `%r0` is a number, `%d0` the buffer, `%r1` the thread's linear index in its block and `%d1` the address of 16 bytes that belong to it in the buffer's second half.
 fn kernel(code: &str) -> Kernel {
-    let text = format!(
+    let kernel = Kernel::new(&text(code), "k").unwrap();
+    assert_eq!(kernel.translation.form, Form::Vector, "{code}");
+    kernel
+}
+
+fn text(code: &str) -> String {
+    format!(
         ".version 8.2\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n) {{\n\
          .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %g<3>; .reg .b16 %h<3>; .reg .pred %p<9>;\n\
          ld.param.u64 %d0, [p]; ld.param.u32 %r0, [n];\n\
          mov.u32 %r1, %tid.z; mov.u32 %r2, %ntid.y; mov.u32 %r3, %tid.y; mad.lo.u32 %r1, %r1, %r2, %r3;\n\
          mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r1, %r1, %r2, %r3;\n\
          mul.wide.u32 %d1, %r1, 16; add.u64 %d1, %d0, %d1; add.u64 %d1, %d1, 0x4000;\n{code}\n}}\n"
-    );
-    let kernel = Kernel::new(&text, "k").unwrap();
-    assert_eq!(kernel.translation.form, Form::Vector, "{code}");
-    kernel
+    )
 }
 
 fn run(block: [u32; 3], number: u32) -> Run {
@@ -155,4 +158,37 @@ fn the_last_bytes_of_memory_are_in_reach_and_nothing_behind() {
 fn lanes_store_to_one_place_in_their_order() {
     agrees("st.global.u32 [%d0], %r1; st.global.u16 [%d0+8], %r1; ret;", &[0]);
     agrees("mul.wide.u32 %d2, %r1, 2; add.u64 %d2, %d2, %d0; st.global.u16 [%d2], %r1; ret;", &[0]);
+}
+
+#[test]
+fn the_nans_of_the_processor_are_the_same_in_every_lane() {
+    let operations = [
+        "add.f32 %f2, %f0, %f1;",
+        "sub.f32 %f2, %f0, %f1;",
+        "mul.f32 %f2, %f0, %f1;",
+        "div.rn.f32 %f2, %f0, %f1;",
+        "fma.rn.f32 %f2, %f0, %f1, %f3;",
+        "min.f32 %f2, %f0, %f1;",
+        "max.NaN.f32 %f2, %f0, %f1;",
+        "sqrt.rn.f32 %f2, %f0;",
+        "ex2.approx.f32 %f2, %f0;",
+        "cvt.f64.f32 %g0, %f0; cvt.f64.f32 %g1, %f1; add.f64 %g0, %g0, %g1; cvt.rn.f32.f64 %f2, %g0;",
+        "cvt.f64.f32 %g0, %f0; cvt.f64.f32 %g1, %f1; fma.rn.f64 %g0, %g0, %g1, %g0; cvt.rn.f32.f64 %f2, %g0;",
+        "cvt.f64.f32 %g0, %f0; cvt.f64.f32 %g1, %f1; div.rn.f64 %g0, %g1, %g0; cvt.rn.f32.f64 %f2, %g0;",
+    ];
+    for operation in operations {
+        let code = format!(
+            "ld.global.f32 %f0, [%d1]; ld.global.f32 %f1, [%d1+4]; ld.global.f32 %f3, [%d1+8]; {operation} st.global.f32 [%d1+12], %f2; ret;"
+        );
+        let kernel = Kernel::with_any_nans(&text(&code), "k").unwrap();
+        assert_eq!(kernel.translation.form, Form::Vector, "{code}");
+        let mut start = Start::of(&kernel, BUFFERS + BUFFER);
+        let numbers =
+            [0x7fc0_0000_u32, 0x7f80_0001, 0xffc0_1234, 0x7f80_0000, 0xff80_0000, 0, 0x8000_0000, 0x3f80_0000];
+        let mut random = Random::new(3);
+        for word in start.memory[BUFFERS as usize..].chunks_mut(4) {
+            word.copy_from_slice(&numbers[random.below(numbers.len() as u64) as usize].to_le_bytes());
+        }
+        kernel.translation(&run([256, 1, 1], 0), &start).unwrap_or_else(|error| panic!("{operation} {error}"));
+    }
 }

@@ -106,19 +106,24 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     pub(crate) fn new(text: &str, entry: &str) -> Result<Self, String> {
-        Self::with(text, entry, &LARGE)
+        Self::with(text, entry, &LARGE, true)
+    }
+
+    /// With the processor's NaNs, of which the oracle knows nothing.
+    pub(crate) fn with_any_nans(text: &str, entry: &str) -> Result<Self, String> {
+        Self::with(text, entry, &LARGE, false)
     }
 
     /// With little memory.
     pub(crate) fn small(text: &str, entry: &str) -> Result<Self, String> {
-        Self::with(text, entry, &SMALL)
+        Self::with(text, entry, &SMALL, true)
     }
 
-    fn with(text: &str, entry: &str, map: &'static Map) -> Result<Self, String> {
+    fn with(text: &str, entry: &str, map: &'static Map, canonical_nans: bool) -> Result<Self, String> {
         let module = parse(text)?;
         let id = module.functions.iter().position(|function| function.name == entry).ok_or("no such entry")?;
         let translate = |vectors: bool| {
-            let options = Options { memory_bytes: map.bytes, canonical_nans: true, vectors };
+            let options = Options { memory_bytes: map.bytes, canonical_nans, vectors };
             let translation = steadfast_ptx::translate::translate(&module, FunctionId(id as u32), &options)
                 .map_err(|error| error.to_string())?;
             let mut validator = wasmparser::Validator::new_with_features(wasmparser::WasmFeatures::all());
