@@ -2,7 +2,7 @@
 //!
 //! Each runs on the oracle too, and (see `rig`) one thread at a time.
 
-use steadfast_ptx::kernel::Form;
+use steadfast_ptx::kernel::{Form, Obstacle};
 
 use crate::random::{Random, edges};
 use crate::rig::{BUFFERS, BYTES, Kernel, Run, Start};
@@ -38,8 +38,11 @@ fn run(block: [u32; 3], number: u32) -> Run {
 
 /// What the oracle and both forms leave is the same.
 fn agrees(code: &str, numbers: &[u32]) {
-    let kernel = kernel(code);
-    let mut start = Start::of(&kernel, BUFFERS + BUFFER);
+    leaves_the_same(&kernel(code), code, numbers);
+}
+
+fn leaves_the_same(kernel: &Kernel, code: &str, numbers: &[u32]) {
+    let mut start = Start::of(kernel, BUFFERS + BUFFER);
     let mut random = Random::new(7);
     for word in start.memory[BUFFERS as usize..].chunks_mut(4) {
         word.copy_from_slice(&(random.operand(Type::F32) as u32).to_le_bytes());
@@ -70,6 +73,16 @@ fn lanes_that_disagree_go_one_by_one() {
         &ends,
     );
     agrees("and.b32 %r4, %r1, 1; setp.eq.u32 %p0, %r4, 0; @%p0 ret; st.global.u32 [%d1], %r1; ret;", &[0]);
+}
+
+/// A group that began again after a store would add twice.
+#[test]
+fn what_was_stored_is_not_done_again() {
+    let code = "ld.global.u32 %r4, [%d1]; add.u32 %r4, %r4, 1; st.global.u32 [%d1], %r4; setp.eq.u32 %p0, %r0, 0; @%p0 ret;\n\
+         setp.lt.u32 %p1, %r1, %r0; @%p1 ret; st.global.u32 [%d1+4], %r4; ret;";
+    let kernel = Kernel::new(&text(code), "k").unwrap();
+    assert!(matches!(kernel.translation.form, Form::Scalar(Obstacle::Diverges(_))));
+    leaves_the_same(&kernel, code, &[0, 1, 5, 1000]);
 }
 
 #[test]
