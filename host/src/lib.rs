@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  command line ──► JobSpec ──► job loop ──┬─► plugin      start · step · snapshot · restore   (wasmtime)
-//!  platform env ──►                        ├─► device      buffers · kernels · gemm            (the CPU)
+//!  platform env ──►                        ├─► device      buffers · kernels · gemm            (the CPU, a GPU)
 //!                                          ├─► checkpoint  save · latest · verify · prune      (zstd, one volume)
 //!  signals ───────► stop request ─────────►└─► report      log · progress · metrics
 //!                                               └──────────► exit code
@@ -50,8 +50,8 @@
 //!
 //! # Deliberately absent
 //!
-//! A pointer to the latest checkpoint (there is none to miss), a daemon, a log to replay, a clock in any decision about which
-//! checkpoint counts, and, so far, a device that is a GPU.
+//! A pointer to the latest checkpoint (there is none to miss), a daemon, a log to replay, and a clock in any decision about which
+//! checkpoint counts.
 
 pub mod checkpoint;
 pub mod cli;

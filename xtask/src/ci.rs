@@ -1,7 +1,7 @@
 //! What CI runs, cheapest first; the first failure ends it.
 //!
-//! The host is selected with nothing but the PTX crate, which asks its dependencies for nothing more: features are unified over what is
-//! selected, and with the other packages beside it wasmtime would be built a second time. The fuzz targets stand on the host
+//! The host is selected with nothing but the PTX crate and the double of NVIDIA's driver, which ask their dependencies for nothing more: features are unified
+//! over what is selected, and with the other packages beside it wasmtime would be built a second time. The fuzz targets stand on the host
 //! and ask for nothing more either, so alone they take the wasmtime that is there.
 
 use std::ffi::OsStr;
@@ -53,9 +53,19 @@ type Selection = (&'static str, &'static [&'static str]);
 const SELECTIONS: [Selection; 3] = [
     (
         "other packages",
-        &["--workspace", "--exclude", "steadfast", "--exclude", "steadfast-ptx", "--exclude", "steadfast-fuzz"],
+        &[
+            "--workspace",
+            "--exclude",
+            "steadfast",
+            "--exclude",
+            "steadfast-ptx",
+            "--exclude",
+            "cuda_double",
+            "--exclude",
+            "steadfast-fuzz",
+        ],
     ),
-    ("host", &["-p", "steadfast", "-p", "steadfast-ptx"]),
+    ("host", &["-p", "steadfast", "-p", "steadfast-ptx", "-p", "cuda_double"]),
     FUZZ_TARGETS,
 ];
 const FUZZ_TARGETS: Selection = ("fuzz targets", &["-p", "steadfast-fuzz"]);

@@ -14,6 +14,7 @@
 //! packages  programs that a check needs and a fresh machine lacks
 //! python    tools from Python's package index
 //! rack      the long proofs, run before a piece of work is called done and not in CI
+//! gpu       what only a GPU can tell
 //! bench     figures, as ratios to what the same work costs without Steadfast
 //! ```
 //!
@@ -24,6 +25,7 @@ mod ci;
 mod demo;
 mod documents;
 mod fuzz;
+mod gpu;
 mod host;
 mod kernels;
 mod packages;
@@ -74,6 +76,8 @@ enum Command {
         #[arg(long)]
         kernels: Option<u64>,
     },
+    /// The suite of every device, the example plugins and their times on this machine's GPU; minutes
+    TestGpu,
     /// What Steadfast costs, as ratios to a baseline measured in the same run; about a minute once built
     Bench {
         /// Which figures: step, digits, save, freeze, swap, start, kernels; all of them if none is named
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Command::Kernels => kernels::build(),
         Command::Fuzz { targets, time } => fuzz::run(&targets, time),
         Command::Rack { name, kernels } => rack::run(name, kernels),
+        Command::TestGpu => gpu::run(),
         Command::Bench { figures } => bench::run(&figures),
     };
     match outcome {

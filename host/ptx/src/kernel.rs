@@ -16,7 +16,8 @@
 //! PTX holds addresses of shared and local memory in 32-bit registers too: [`Launch::shared`], [`Launch::local`] and what follows them must lie below 4 GiB.
 //!
 //! Several instances may run at once, each with disjoint blocks, a `private` of its own and [`Launch::shared`] and [`Launch::local`] of its own, over the
-//! same device memory, unless [`Kernel::sequential`] says that the blocks must run in order. Results are the same for every number of instances.
+//! same device memory, unless [`Kernel::sequential`] says that the blocks must run in order. A block finds
+//! zeros in its shared and local memory. Results are the same for every number of instances.
 
 use crate::module::{Parameter, Position};
 
@@ -85,7 +86,8 @@ impl Kernel {
     /// Where in the PTX the instruction at `offset` of the module came from.
     pub fn place(&self, offset: u32) -> Option<Position> {
         let after = self.places.partition_point(|(at, _)| *at <= offset);
-        after.checked_sub(1).map(|index| self.places[index].1)
+        // Code that stands for no instruction of the text says line 0.
+        after.checked_sub(1).map(|index| self.places[index].1).filter(|place| place.line > 0)
     }
 }
 
@@ -102,7 +104,7 @@ pub struct Launch {
     pub globals: u64,
     /// The module's `.const` variables.
     pub constants: u64,
-    /// This instance's shared memory, aligned to 256 bytes; the kernel clears nothing.
+    /// This instance's shared memory, aligned to 256 bytes. The kernel clears it for each block, and local memory too.
     pub shared: u64,
     /// This instance's local memory: threads × [`Kernel::local_bytes`], aligned to 256 bytes.
     pub local: u64,

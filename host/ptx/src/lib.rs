@@ -12,6 +12,8 @@
 //! | [`translate`](translate::translate) | an entry of a module to a [`Kernel`](kernel::Kernel) |
 //! | [`kernel`] | what a translated kernel is, and how it is run |
 //!
+//! What of PTX there is, and what not, stands in `README.md` beside this crate's manifest.
+//!
 //! Pure: no files, no devices, no WebAssembly engine. Whatever text comes in, the answer is a module or an error with its place.
 #![forbid(unsafe_code)]
 

@@ -135,7 +135,7 @@ pub(super) struct RunOptions {
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) device: Option<DeviceChoice>,
 
-    /// The most that the buffers of the device may take together [default: what fits beside the rest, 16GiB at most]
+    /// The most that the buffers of the device may take together [default: what fits beside the rest, 16GiB at most; of a GPU, most of what it has]
     #[arg(long, value_name = "SIZE", help_heading = "Device")]
     #[serde(deserialize_with = "as_on_command_line")]
     pub(super) device_memory: Option<Size>,

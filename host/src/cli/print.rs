@@ -1,14 +1,28 @@
 //! Data for standard output, where other programs read it.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use comfy_table::{Table, presets};
 
 use super::failure::Failure;
 
-/// Prints text as it is.
+/// Prints text. What a terminal would act on is written out: names of buffers and files are a guest's, and anybody's.
 pub(super) fn text(text: &str) -> Result<(), Failure> {
-    stream(|out| out.write_all(text.as_bytes()).map_err(|error| failed(&error)))
+    let shown = without_controls(text);
+    stream(|out| out.write_all(shown.as_bytes()).map_err(|error| failed(&error)))
+}
+
+fn without_controls(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() && c != '\n';
+    if !text.contains(acts) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if acts(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown.into()
 }
 
 /// Prints JSON for machines, one value.
@@ -68,4 +82,15 @@ pub(super) fn table(header: &[&str]) -> Table {
 /// A number of bytes as people read it.
 pub(super) fn size(bytes: u64) -> String {
     bytesize::ByteSize::b(bytes).display().iec().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_written_out() {
+        assert_eq!(without_controls("a b\n\u{1b}[2J\r\u{9b}ä"), "a b\n\\u{1b}[2J\\r\\u{9b}ä");
+        assert!(matches!(without_controls("buffer `weights`\n"), Cow::Borrowed(_)));
+    }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use clap::Args;
 
-use crate::job::spec::{LogFormat, PluginSource};
+use crate::job::spec::{DeviceChoice, LogFormat, PluginSource};
 use crate::platform::{Environment, process_environment};
 use crate::supervise::{self, Faults, Preempt, Progress, RehearsalError, RehearsalSpec};
 
@@ -47,6 +47,10 @@ pub(super) struct RehearseCommand {
         help_heading = "Rehearsal"
     )]
     threads_in_turn: Vec<NonZeroU32>,
+
+    /// Run kernels on these devices, in each attempt the next of them: cpu,cuda for a job that moves between kinds of machines
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',', conflicts_with = "device", help_heading = "Rehearsal")]
+    devices: Vec<DeviceChoice>,
 
     /// How often an attempt that fails by itself is tried again; preemptions don't count
     #[arg(long, value_name = "COUNT", default_value_t = 10, help_heading = "Rehearsal")]
@@ -106,6 +110,7 @@ impl RehearseCommand {
             damage: self.damage.is_some(),
             max_retries: self.max_retries,
             device_threads: self.threads_in_turn,
+            devices: self.devices,
             chaos_seed: self.chaos_seed,
             work: self.work.map(|place| place.0),
         })
@@ -199,6 +204,8 @@ mod tests {
         assert_eq!(spec.run_args, ["a.wasm", "--config={\"b\": 1}", "--keep=1"]);
         assert_eq!((spec.preempt, spec.kill, spec.damage, spec.chaos_seed), (Preempt::Times(7), true, true, 9));
         assert_eq!(resolved(&["a.wasm", "--threads-in-turn", "1,3"]).device_threads.len(), 2);
+        let devices = resolved(&["a.wasm", "--devices", "cpu,cuda:1"]).devices;
+        assert_eq!(devices, [DeviceChoice::Cpu, DeviceChoice::Cuda(Some(1))]);
         assert!(spec.job.output.is_some(), "the rehearsal has to know that there is one");
     }
 

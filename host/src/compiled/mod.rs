@@ -43,48 +43,56 @@ pub fn default_cache_folder(env: &dyn Fn(&str) -> Option<String>) -> Option<Path
     }
 }
 
-/// A folder of compiled code.
+/// All in an engine that its code depends on. Gathering it takes longer than to find a kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct EngineKey(blake3::Hash);
+
+impl EngineKey {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        let mut hasher = Blake3Hasher(blake3::Hasher::new_derive_key("steadfast 0.1 engine of compiled code"));
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        Self(hasher.0.finalize())
+    }
+}
+
+/// A folder of compiled code of one engine.
 #[derive(Clone)]
 pub(crate) struct Cache {
     folder: PathBuf,
     most_entries: usize,
+    engine: EngineKey,
 }
 
 impl Cache {
     /// Of the entries in the folder, more than anybody switches between, the oldest go.
-    pub(crate) fn new(folder: PathBuf, most_entries: usize) -> Self {
-        Self { folder, most_entries }
+    pub(crate) fn new(folder: PathBuf, most_entries: usize, engine: EngineKey) -> Self {
+        Self { folder, most_entries, engine }
     }
 
     /// What `open` makes of facts and code, if they are there and whole.
-    pub(crate) fn get<T>(
-        &self,
-        engine: &Engine,
-        digest: &str,
-        open: impl FnOnce(&[u8], OwnCode<'_>) -> Option<T>,
-    ) -> Option<T> {
+    pub(crate) fn get<T>(&self, digest: &str, open: impl FnOnce(&[u8], OwnCode<'_>) -> Option<T>) -> Option<T> {
         if !may_be_trusted(&self.folder) {
             return None;
         }
-        let name = entry_name(engine, digest);
+        let name = self.entry_name(digest);
         let entry = read_entry(&self.folder.join(&name)).ok()?;
         let (facts, code) = content(&name, &entry)?;
         open(facts, OwnCode::proven(code))
     }
 
     /// Keeps compiled code that `serialize` made, if that can be done.
-    pub(crate) fn put(&self, engine: &Engine, digest: &str, facts: &[u8], code: wasmtime::Result<Vec<u8>>) {
+    pub(crate) fn put(&self, digest: &str, facts: &[u8], code: wasmtime::Result<Vec<u8>>) {
         // Failing here costs the next attempt a compilation, and nothing else.
-        let _ = code.map_err(io::Error::other).and_then(|code| self.try_put(engine, digest, facts, &code));
+        let _ = code.map_err(io::Error::other).and_then(|code| self.try_put(digest, facts, &code));
     }
 
-    fn try_put(&self, engine: &Engine, digest: &str, facts: &[u8], code: &[u8]) -> io::Result<()> {
+    fn try_put(&self, digest: &str, facts: &[u8], code: &[u8]) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         if !may_be_trusted(&self.folder) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "others may write to the cache"));
         }
         let length = (facts.len() as u64).to_le_bytes();
-        let name = entry_name(engine, digest);
+        let name = self.entry_name(digest);
         // Who may look into the folder may read what is in it, so that an image's cache made by root is of use to others.
         let readable = fs::Permissions::from_mode(0o644);
         let mut stage = tempfile::Builder::new().permissions(readable).tempfile_in(&self.folder)?;
@@ -96,6 +104,12 @@ impl Cache {
         // Not synced: the seal of an entry that a crash has torn does not hold, and then it is compiled again.
         stage.persist(self.folder.join(&name)).map_err(|error| error.error)?;
         self.tidy()
+    }
+
+    fn entry_name(&self, digest: &str) -> String {
+        let mut hasher = blake3::Hasher::new_derive_key("steadfast 0.1 compiled code");
+        hasher.update(self.engine.0.as_bytes()).update(digest.as_bytes());
+        format!("{}{SUFFIX}", hasher.finalize().to_hex())
     }
 
     fn tidy(&self) -> io::Result<()> {
@@ -144,13 +158,6 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
     let mut entry = Vec::with_capacity(usize::try_from(about.len()).unwrap_or_default());
     file.take(LARGEST_ENTRY).read_to_end(&mut entry)?;
     Ok(entry)
-}
-
-fn entry_name(engine: &Engine, digest: &str) -> String {
-    let mut hasher = Blake3Hasher(blake3::Hasher::new_derive_key("steadfast 0.1 compiled code"));
-    hasher.write(digest.as_bytes());
-    engine.precompile_compatibility_hash().hash(&mut hasher);
-    format!("{}{SUFFIX}", hasher.0.finalize().to_hex())
 }
 
 fn seal(name: &str, parts: &[&[u8]]) -> blake3::Hash {

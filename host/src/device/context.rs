@@ -20,10 +20,11 @@ use std::sync::Arc;
 use steadfast_ptx::module::{Module, Space, Variable};
 use steadfast_ptx::parse::parse;
 
+use super::error::size;
 use super::launch::EntryFacts;
 use super::{
-    Backend, BufferId, Device, DeviceError, Facts, Gemm, Launch, ModuleId, RandomFill, Result, Source, Span, Stopper,
-    ValidatedGemm, ValidatedLaunch, VariableSpan,
+    Backend, BufferId, Content, Device, DeviceError, Facts, Gemm, Launch, ModuleId, RandomFill, Result, Source, Span,
+    Stopper, ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
 /// A device in use: its buffers, its modules, and whether it is still well.
@@ -152,6 +153,17 @@ impl Context {
     pub fn read(&mut self, buffer: BufferId, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let from = self.span("read", buffer, offset, bytes.len() as u64)?;
         self.ask(|device| device.read(from, bytes))
+    }
+
+    /// Reads all of a buffer, or begins to: what is ordered later does not change what arrives. `memory`, of any length, is used for it.
+    pub fn begin_read(&mut self, buffer: BufferId, mut memory: Vec<u8>) -> Result<Content> {
+        let bytes = self.size(buffer)?;
+        let from = self.span("read", buffer, 0, bytes)?;
+        let refuse = || DeviceError::OutOfMemory(format!("the host has no memory for a copy of {}", size(bytes)));
+        let length = usize::try_from(bytes).map_err(|_| refuse())?;
+        memory.try_reserve_exact(length.saturating_sub(memory.len())).map_err(|_| refuse())?;
+        memory.resize(length, 0);
+        self.ask(|device| device.begin_read(from, memory))
     }
 
     /// Repeats the four bytes of `pattern`, little-endian. Offset and length are multiples of 4.
@@ -297,7 +309,7 @@ impl Context {
     }
 
     /// An operation that waits: whatever went wrong up to its end is told now.
-    fn ask(&mut self, operation: impl FnOnce(&mut dyn Device) -> Result<()>) -> Result<()> {
+    fn ask<T>(&mut self, operation: impl FnOnce(&mut dyn Device) -> Result<T>) -> Result<T> {
         let outcome = match &self.health {
             Health::Faulted(why) | Health::Lost(why) => Err(DeviceError::Lost(why.clone())),
             Health::Working => self.carry_out(operation),
@@ -308,9 +320,9 @@ impl Context {
         outcome
     }
 
-    fn carry_out(&mut self, operation: impl FnOnce(&mut dyn Device) -> Result<()>) -> Result<()> {
+    fn carry_out<T>(&mut self, operation: impl FnOnce(&mut dyn Device) -> Result<T>) -> Result<T> {
         let outcome = operation(&mut *self.device);
-        if outcome == Err(DeviceError::Stopped) {
+        if matches!(outcome, Err(DeviceError::Stopped)) {
             self.health = Health::Lost("the device was stopped in the middle of its work".into());
         }
         outcome

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //!  imports of a guest ──► Context ──────────► dyn Device ──┬─► cpu    PTX → WebAssembly → all cores
-//!  checkpoints        ──►  every argument     proven       └─► (cuda)
+//!  checkpoints        ──►  every argument     proven       └─► cuda   NVIDIA's driver, a GPU
 //!                          is checked here    arguments
 //! ```
 //!
 //! | module | what it is for |
 //! |---|---|
 //! | [`context`] | [`Context`]: what the host uses; handles, checks, the order of errors |
+//! | [`content`] | bytes of a buffer, here or on their way |
 //! | [`cpu`] | the device on any machine |
+//! | [`cuda`] | a GPU |
 //! | [`launch`] | a launch, checked against the entry that it names |
 //! | [`gemm`] | matrix products, checked against the buffers that they touch |
 //! | [`random`] | the numbers of a random fill, the same on every device |
@@ -23,8 +25,10 @@
 //! Deliberately absent: names of persistent buffers, files and checkpoints (the job's business), streams and events (there is one order), and
 //! device addresses, which no caller ever sees.
 
+pub mod content;
 pub mod context;
 pub mod cpu;
+pub mod cuda;
 pub mod error;
 pub mod gemm;
 pub mod launch;
@@ -33,6 +37,7 @@ pub mod stop;
 
 use std::sync::Arc;
 
+pub use content::{Content, Download};
 pub use context::Context;
 pub use error::DeviceError;
 pub use gemm::{Gemm, Matrix, ValidatedGemm};
@@ -198,6 +203,13 @@ pub trait Device: Send {
 
     /// Reads into `bytes`, which are as long as `from`, after all that was ordered before.
     fn read(&mut self, from: Span, bytes: &mut [u8]) -> Result<()>;
+
+    /// Reads into `memory`, which is as long as `from`, or begins to: what is ordered later does not change what arrives. Where the device fails on
+    /// the way, the content says so.
+    fn begin_read(&mut self, from: Span, mut memory: Vec<u8>) -> Result<Content> {
+        self.read(from, &mut memory)?;
+        Ok(memory.into())
+    }
 
     /// Repeats the four bytes of `pattern`, little-endian; offset and length are multiples of 4.
     fn fill(&mut self, span: Span, pattern: u32) -> Result<()>;

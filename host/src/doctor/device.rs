@@ -1,6 +1,7 @@
 //! Whether the device opens that a run would take.
 
 use super::Check;
+use crate::device::cuda::lacks_blas;
 use crate::job::DevicePlan;
 use crate::job::spec::JobSpec;
 
@@ -8,18 +9,32 @@ const WHAT: &str = "device";
 /// Enough to see that it opens.
 const LITTLE: u64 = 64 << 20;
 
-pub(super) fn check(spec: &JobSpec) -> Check {
-    let plan = match DevicePlan::choose(spec) {
+pub(super) fn checks(spec: &JobSpec) -> Vec<Check> {
+    let plan = match DevicePlan::choose(spec, true) {
         Ok(plan) => plan,
-        Err(error) => return Check::missing(WHAT, error.to_string(), error.hint().unwrap_or_default()),
+        Err(error) => return vec![Check::missing(WHAT, error.to_string(), error.hint().unwrap_or_default())],
     };
-    match plan.opener(LITTLE)() {
+    let check = match plan.opener(LITTLE)() {
         Ok(_) => Check::fine(WHAT, plan.to_string()),
-        Err(error) => Check::missing(
-            WHAT,
-            format!("{} does not open: {error}", plan.name()),
-            "it needs address space and threads: look at `ulimit -v` and at the container's limits",
-        ),
+        Err(error) => Check::missing(WHAT, format!("{} does not open: {error}", plan.name()), needs(&plan)),
+    };
+    let products = plan.own_memory().is_some().then(products);
+    [Some(check), products].into_iter().flatten().collect()
+}
+
+fn needs(plan: &DevicePlan) -> &'static str {
+    match plan.own_memory() {
+        None => "it needs address space and threads: look at `ulimit -v` and at the container's limits",
+        Some(_) => "it needs some memory of the GPU, and a driver that works: look at nvidia-smi",
+    }
+}
+
+/// Products on a GPU need a library beside the driver.
+fn products() -> Check {
+    const WHAT: &str = "cuBLAS";
+    match lacks_blas() {
+        None => Check::fine(WHAT, "here"),
+        Some(absence) => Check::note(WHAT, absence.to_string(), absence.hint()),
     }
 }
 
@@ -32,10 +47,10 @@ mod tests {
     #[test]
     fn a_device_that_is_asked_for_has_to_be_there() {
         let spec = |device| JobSpec { device, ..JobSpec::new("") };
-        let cpu = check(&spec(DeviceChoice::Cpu));
-        assert_eq!((cpu.state, cpu.found.starts_with("cpu · ")), (State::Fine, true), "{cpu:?}");
-        let cuda = check(&spec(DeviceChoice::Cuda(None)));
-        assert_eq!(cuda.state, State::Missing);
-        assert!(cuda.advice.is_some_and(|advice| advice.contains("--device cpu")));
+        let cpu = checks(&spec(DeviceChoice::Cpu));
+        assert!(cpu.len() == 1 && cpu[0].state == State::Fine && cpu[0].found.starts_with("cpu · "), "{cpu:?}");
+        let none = checks(&spec(DeviceChoice::Cuda(Some(u32::MAX))));
+        assert!(none.len() == 1 && none[0].state == State::Missing, "{none:?}");
+        assert!(none[0].advice.as_ref().is_some_and(|advice| advice.contains("--device cpu")));
     }
 }

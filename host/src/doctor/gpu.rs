@@ -100,9 +100,7 @@ pub(super) fn checks(machine: &Machine<'_>) -> Vec<Check> {
     };
     let devices = match &models[..] {
         [] => None,
-        models => {
-            Some(Check::note("GPUs", models.join(", "), "this version of Steadfast runs kernels on the CPU alone"))
-        }
+        models => Some(Check::fine("GPUs", models.join(", "))),
     };
     [Some(check), devices].into_iter().flatten().collect()
 }
@@ -151,7 +149,7 @@ mod tests {
         assert_eq!(
             found(&[driver, library, device, model], Some(":/opt/driver")),
             "Fine GPU driver: 535.154.05 · /opt/driver/libcuda.so.1\n\
-             Note GPUs: NVIDIA L4 this version of Steadfast runs kernels on the CPU alone\n"
+             Fine GPUs: NVIDIA L4\n"
         );
     }
 }

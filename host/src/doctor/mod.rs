@@ -7,8 +7,8 @@
 //! | `device` | whether a device opens |
 //! | `places` | the volume, scratch space, the folder of compiled code |
 //!
-//! Each check says what it found, and whether that keeps jobs from running. Nothing is written, installed or repaired, and no library
-//! of a driver is loaded: a broken one would take the program with it.
+//! Each check says what it found, and whether that keeps jobs from running. Nothing is written, installed or repaired. What is said of NVIDIA's
+//! driver comes from files; only then it is loaded, as a run would, to open the device.
 
 mod device;
 mod gpu;
@@ -73,7 +73,7 @@ impl Check {
 pub fn examine(spec: &JobSpec, environment: Environment<'_>) -> Vec<Check> {
     let mut checks = machine::checks();
     checks.extend(gpu::checks(&gpu::Machine::real(environment)));
-    checks.push(device::check(spec));
+    checks.extend(device::checks(spec));
     checks.extend(places::checks(spec, environment));
     checks
 }

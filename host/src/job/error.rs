@@ -15,6 +15,7 @@ use crate::checkpoint::names::{TaskFolder, Tenure};
 use crate::checkpoint::outputs::ExportError;
 use crate::checkpoint::store::{Call, ClaimError, FinishError, Hopeless, LoadError, SaveError, StoreError, Why};
 use crate::checkpoint::volume::{VolumeError, hint_for, may_pass};
+use crate::device::cuda::Absence;
 use crate::platform::PlatformError;
 use crate::plugin::{CallError, GuestError, Interruption, PluginError};
 use crate::registry::{self, RegistryError};
@@ -46,10 +47,12 @@ pub enum RunError {
         instead: Option<String>,
     },
     /// A device was asked for by name, and is not there.
-    #[error("there is no device `{asked}` here: this program has none but the CPU")]
+    #[error("there is no device `{asked}` here: {why}")]
     NoDevice {
         /// As it was asked for.
         asked: DeviceChoice,
+        /// What is missing.
+        why: Absence,
     },
     /// The environment asks for faults in words that make no sense.
     #[error(transparent)]
@@ -179,6 +182,7 @@ impl RunError {
         match self {
             Self::Platform(PlatformError::VolumeUnreachable { .. }) => ExitCode::Retry,
             Self::Unwritable { cause, .. } if may_pass(cause) => ExitCode::Retry,
+            Self::NoDevice { why, .. } if why.may_pass() => ExitCode::Retry,
             Self::Platform(_)
             | Self::ShortDeadline { .. }
             | Self::Memory { .. }
@@ -243,9 +247,9 @@ impl RunError {
                 let or = instead.as_ref().map(|options| format!("; or {options}")).unwrap_or_default();
                 Some(format!("allow the container {} MiB{or}", needed.div_ceil(1 << 20)))
             }
-            Self::NoDevice { .. } => Some(
-                "say --device cpu, or leave the option out: the same kernels run on the CPU, more slowly".into(),
-            ),
+            Self::NoDevice { why, .. } => {
+                Some(format!("{}; or say --device cpu: the same kernels run on the CPU, more slowly", why.hint()))
+            }
             Self::Store(error) | Self::Load(LoadError::Store(error)) | Self::Claim(ClaimError::Store(error)) => {
                 error.hint().map(Into::into)
             }

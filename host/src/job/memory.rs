@@ -3,7 +3,7 @@
 //! A container that goes over its limit is ended by SIGKILL, without a word and hours in. So the sum is made before the first
 //! step: the guest, the buffers of its device, a copy of its state (what the device holds included) while that is saved, as much again where
 //! the volume is a bucket whose mount may hold the file that is being written, and the host. The guest's outputs are not in the sum: scratch
-//! space should be a disk.
+//! space should be a disk. A GPU has memory of its own: of its buffers only the copy is in the sum.
 
 use bytesize::ByteSize;
 
@@ -35,10 +35,21 @@ pub struct MemoryPlan {
     pub host: u64,
     /// How often the state is there beside the guest.
     copies: u64,
-    /// Whether the device is in the sum: that of a plugin that uses none is not.
-    device_counts: bool,
+    /// Whether a device is used, and whose memory its buffers take.
+    buffers: Buffers,
     /// Whether the guest has less than usual, because there is less.
     lowered: bool,
+}
+
+/// Whose memory buffers take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Buffers {
+    /// Nobody's: the plugin uses no device.
+    None,
+    /// The host's: they are in the sum.
+    OfHost,
+    /// The device's.
+    OfDevice,
 }
 
 /// Limits that somebody asked for, in bytes.
@@ -59,8 +70,10 @@ pub struct Room {
     pub allowed: Option<Allowed>,
     /// Whether a file that is being written to the volume may lie in our memory.
     pub volume_in_memory: bool,
-    /// Whether the plugin uses a device, whose memory is ours.
+    /// Whether the plugin uses a device.
     pub device: bool,
+    /// Bytes that buffers may have together on a device with memory of its own; else they take ours.
+    pub own_memory: Option<u64>,
     /// How many threads save.
     pub cores: u64,
 }
@@ -75,7 +88,7 @@ impl Room {
             // Only the registry knows what it will be, and it may be this.
             PluginSource::Registry(_) => true,
         };
-        Self { allowed: memory_allowed(), volume_in_memory, device, cores }
+        Self { allowed: memory_allowed(), volume_in_memory, device, own_memory: None, cores }
     }
 }
 
@@ -97,6 +110,9 @@ impl MemoryPlan {
         // Sums that leave the range are as good as endless.
         let times = |bytes: u64| bytes.saturating_mul(copies);
         let left = room.allowed.map_or(u64::MAX, |allowed| allowed.bytes).saturating_sub(host);
+        if let (true, Some(own_memory)) = (room.device, room.own_memory) {
+            return Self::divide_beside(limits, own_memory, (host, left, copies));
+        }
         // What guest and device may have together: each byte of theirs may be there again in a copy of the state.
         let both = match limits.state {
             Some(state) => left.saturating_sub(times(state)),
@@ -117,7 +133,22 @@ impl MemoryPlan {
         });
         let state = limits.state.unwrap_or(if room.device { guest.saturating_add(device) } else { guest });
         let lowered = limits.guest.is_none() && guest < USUAL_GUEST;
-        Self { guest, device, state, host, copies, device_counts: room.device, lowered }
+        let buffers = if room.device { Buffers::OfHost } else { Buffers::None };
+        Self { guest, device, state, host, copies, buffers, lowered }
+    }
+
+    /// The same for a device with memory of its own: the state may be as large as what is left of ours for its copies.
+    fn divide_beside(limits: Limits, own_memory: u64, (host, left, copies): (u64, u64, u64)) -> Self {
+        let for_guest = match limits.state {
+            Some(state) => left.saturating_sub(state.saturating_mul(copies)),
+            None => left / (1 + copies),
+        };
+        let guest = limits.guest.unwrap_or(whole_mebibytes(for_guest).clamp(SMALLEST_GUEST, USUAL_GUEST));
+        let device = limits.device.unwrap_or(own_memory);
+        let fits = whole_mebibytes(left.saturating_sub(guest) / copies).max(guest);
+        let state = limits.state.unwrap_or(guest.saturating_add(device).min(fits));
+        let lowered = limits.guest.is_none() && guest < USUAL_GUEST;
+        Self { guest, device, state, host, copies, buffers: Buffers::OfDevice, lowered }
     }
 
     fn sum(&self) -> u64 {
@@ -126,7 +157,7 @@ impl MemoryPlan {
 
     /// The guest and, if it counts, the device.
     fn work(&self) -> u64 {
-        if self.device_counts { self.guest.saturating_add(self.device) } else { self.guest }
+        if self.buffers == Buffers::OfHost { self.guest.saturating_add(self.device) } else { self.guest }
     }
 
     /// A container's limit is kept by SIGKILL. A machine has swap space, and other programs whose memory nobody knows: there it is
@@ -153,7 +184,7 @@ impl MemoryPlan {
         if spec.state_limit.is_some() {
             return (for_state > 0).then(|| format!("say --state-limit {}MiB or less", for_state >> 20));
         }
-        let both = match (for_both >= SMALLEST_GUEST, self.device_counts) {
+        let both = match (for_both >= SMALLEST_GUEST, self.buffers == Buffers::OfHost) {
             (false, _) => return None,
             (true, false) => format!("say --memory-limit {}MiB or less", for_both >> 20),
             (true, true) => format!("say --memory-limit and --device-memory, {}MiB or less together", for_both >> 20),
@@ -169,10 +200,11 @@ impl MemoryPlan {
     pub fn limits(&self) -> String {
         let why = if self.lowered { ", of what is allowed here" } else { "" };
         let mut text = format!("guest memory {}{why}", in_bytes(self.guest));
-        if self.device_counts {
+        if self.buffers != Buffers::None {
             text.push_str(&format!(" · device memory {}", in_bytes(self.device)));
         }
-        if self.state != self.work() {
+        let whole = if self.buffers == Buffers::None { self.guest } else { self.guest.saturating_add(self.device) };
+        if self.state != whole {
             text.push_str(&format!(" · state {}", in_bytes(self.state)));
         }
         text
@@ -183,7 +215,7 @@ impl std::fmt::Display for MemoryPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [guest, device, state, host] = [self.guest, self.device, self.state, self.host].map(in_bytes);
         write!(f, "{guest} for the guest (--memory-limit), ")?;
-        if self.device_counts {
+        if self.buffers == Buffers::OfHost {
             write!(f, "{device} for buffers of its device (--device-memory), ")?;
         }
         write!(f, "{state} for the copy of its state that is saved (--state-limit)")?;
@@ -213,7 +245,7 @@ mod tests {
 
     fn room(mebibytes: u64, by: Allower) -> Room {
         let allowed = Some(Allowed { bytes: mebibytes * MIB, by });
-        Room { allowed, volume_in_memory: false, device: false, cores: 4 }
+        Room { allowed, volume_in_memory: false, device: false, own_memory: None, cores: 4 }
     }
 
     fn limits(memory: Option<u64>, state: Option<u64>) -> JobSpec {
@@ -265,6 +297,26 @@ mod tests {
         "#);
         let plan = MemoryPlan::make(&given, Room { allowed: None, ..room }).unwrap();
         assert_eq!(plan.limits(), "guest memory 2.0 GiB · device memory 400.0 MiB");
+    }
+
+    #[test]
+    fn a_device_with_memory_of_its_own_is_in_the_copies_alone() {
+        let planned = |spec: &JobSpec, mebibytes: u64, own: u64| {
+            let room = room(mebibytes, Allower::Container);
+            let plan = MemoryPlan::make(spec, Room { device: true, own_memory: Some(own * MIB), ..room }).unwrap();
+            ([plan.guest / MIB, plan.device / MIB, plan.state / MIB], plan.limits())
+        };
+        let usual = limits(None, None);
+        let (plan, shown) = planned(&usual, 80 + 8192, 5000);
+        assert_eq!(
+            (plan, shown.as_str()),
+            ([2048, 5000, 6144], "guest memory 2.0 GiB · device memory 4.9 GiB · state 6.0 GiB")
+        );
+        assert_eq!(planned(&usual, 80 + (64 << 10), 5000).0, [2048, 5000, 7048]);
+        assert_eq!(planned(&usual, 80 + 1024, 80_000).0, [512, 80_000, 512]);
+        assert_eq!(planned(&limits(Some(100), Some(300)), 80 + 1024, 5000).0, [100, 5000, 300]);
+        let given = JobSpec { device_memory: Some(400 * MIB), ..usual };
+        assert_eq!(planned(&given, 80 + 8192, 5000).0, [2048, 400, 2448]);
     }
 
     #[test]

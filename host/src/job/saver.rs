@@ -174,11 +174,17 @@ fn save(session: &mut Session, parcel: Parcel, marks: &Marks) -> Report {
     let Parcel { metadata, plugin: _, snapshot, frozen } = parcel;
     let step = metadata.next_step;
     let segment = frozen.segment.as_ref().map(|(name, _)| name.clone());
-    let draft = Draft { metadata, sections: state::to_sections(&snapshot), segment: frozen.segment };
-    let result = session.save(draft, &|phase| match phase {
-        SavePhase::Save => marks.at(Phase::Save, step),
-        SavePhase::Prune => marks.at(Phase::Prune, step),
-    });
+    // Of a device with memory of its own, the state may still be on its way here.
+    let result = match state::to_sections(&snapshot) {
+        Err(error) => Err(SaveError::State(error.to_string())),
+        Ok(sections) => {
+            let draft = Draft { metadata, sections, segment: frozen.segment };
+            session.save(draft, &|phase| match phase {
+                SavePhase::Save => marks.at(Phase::Save, step),
+                SavePhase::Prune => marks.at(Phase::Prune, step),
+            })
+        }
+    };
     marks.at(Phase::Idle, step);
     Report { result, snapshot, segment }
 }

@@ -41,10 +41,11 @@ impl Scene {
         if placement.attempt == Some(0) && volume_is_there && !spec.dry_run {
             leave_trace(&store);
         }
-        let device = DevicePlan::choose(spec)?;
         // Buckets are mounted by a program beside us, whose buffers count as ours.
         let volume_in_memory = volume.filesystem.starts_with("fuse");
-        let memory = MemoryPlan::make(spec, Room::here(&spec.plugin, volume_in_memory))?;
+        let room = Room::here(&spec.plugin, volume_in_memory);
+        let device = DevicePlan::choose(spec, room.device)?;
+        let memory = MemoryPlan::make(spec, Room { own_memory: device.own_memory(), ..room })?;
         let covers = match spec.input_digest {
             InputDigest::Names => Covers::Names,
             InputDigest::Contents => Covers::Contents,

@@ -13,7 +13,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use super::device::{self, Folders, Holdings};
 use super::limits::MemoryBudget;
 use super::{GuestEvents, Interrupter, Plugin, PluginError, bindings, load, state};
-use crate::compiled::Cache;
+use crate::compiled::{Cache, EngineKey};
 
 /// The native stack that guest code may use. A thread that calls guests needs this and as much again for the host.
 const GUEST_STACK: usize = 1 << 20;
@@ -52,7 +52,8 @@ impl Runtime {
         let failed = |error: wasmtime::Error| PluginError::Engine { cause: format!("{error:#}") };
         let engine = Engine::new(&config(nans)).map_err(failed)?;
         let linker = Arc::new(linker(&engine).map_err(failed)?);
-        Ok(Self { engine, linker, cache: cache.map(|folder| Cache::new(folder, MOST_COMPILED)) })
+        let cache = cache.map(|folder| Cache::new(folder, MOST_COMPILED, EngineKey::of(&engine)));
+        Ok(Self { engine, linker, cache })
     }
 
     /// Reads, checks and compiles the component in `file`, or finds it compiled. `compiling` is called, with its digest, when the file is found to

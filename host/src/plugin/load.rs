@@ -144,10 +144,7 @@ pub(super) fn plugin(
     compiling: &dyn Fn(&str),
 ) -> Result<Plugin, PluginError> {
     let digest = inspect::digest(bytes);
-    let cached = runtime
-        .cache
-        .as_ref()
-        .and_then(|cache| cache.get(&runtime.engine, &digest, |_, code| code.component(&runtime.engine)));
+    let cached = runtime.cache.as_ref().and_then(|cache| cache.get(&digest, |_, code| code.component(&runtime.engine)));
     let from_cache = cached.is_some();
     let facts = OnceLock::new();
     let component = match cached {
@@ -186,7 +183,7 @@ fn compile(runtime: &Runtime, path: &Path, bytes: &[u8], digest: &str) -> Result
     let component = Component::from_binary(&runtime.engine, bytes)
         .map_err(|error| PluginError::Compile { path: path.to_owned(), cause: format!("{error:#}") })?;
     if let Some(cache) = &runtime.cache {
-        cache.put(&runtime.engine, digest, &[], component.serialize());
+        cache.put(digest, &[], component.serialize());
     }
     Ok(component)
 }

@@ -13,7 +13,7 @@ use super::DeviceSection;
 use super::engine::GuestState;
 
 /// What one `snapshot` wrote: named sections of bytes, in the order in which they were begun.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// The version of the state's layout, as the guest answered it.
     pub version: u32,
@@ -28,7 +28,7 @@ impl Snapshot {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let own = self.sections.iter().map(|section| section.bytes.len() as u64);
-        own.chain(self.device.iter().map(|section| section.bytes.len() as u64)).sum()
+        own.chain(self.device.iter().map(|section| section.content.len())).sum()
     }
 }
 

@@ -136,7 +136,7 @@ impl From<OciDistributionError> for Fault {
         use OciDistributionError as E;
         match error {
             E::UnauthorizedError { .. } => Self::Denied("whoever asks has to log in".to_owned()),
-            E::AuthenticationFailure(said) => Self::Denied(words(&said)),
+            E::AuthenticationFailure(said) => not_let_in(&said),
             E::RegistryError { envelope, .. } => {
                 let code = envelope.errors.into_iter().next().map(|error| (error.code, error.message));
                 code.map_or_else(
@@ -157,6 +157,15 @@ impl From<OciDistributionError> for Fault {
             E::IoError(error) => Self::Passing(in_full(&error)),
             other => Self::Protocol(words(&other.to_string())),
         }
+    }
+}
+
+/// What a server of tokens said instead of giving one; the library does not tell its status. One that refuses says why. What comes without a word or
+/// as a whole page is from a server in front of it, which has trouble of its own.
+fn not_let_in(said: &str) -> Fault {
+    match words(&message_in(said)) {
+        page if page.is_empty() || page.starts_with('<') => Fault::Passing("the server of tokens fails".to_owned()),
+        said => Fault::Denied(said),
     }
 }
 
@@ -253,6 +262,9 @@ mod tests {
         assert!(matches!(coded(&OciErrorCode::Toomanyrequests, ""), Fault::Passing(_)));
         assert!(matches!(coded(&OciErrorCode::Denied, ""), Fault::Denied(_)));
         assert!(matches!(coded(&OciErrorCode::NameInvalid, ""), Fault::Protocol(_)));
+        assert!(matches!(not_let_in(r#"{"details": "incorrect password"}"#), Fault::Denied(_)));
+        assert!(matches!(not_let_in("<html>\n502 Bad Gateway"), Fault::Passing(_)));
+        assert!(matches!(not_let_in(" "), Fault::Passing(_)));
     }
 
     #[test]

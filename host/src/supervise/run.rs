@@ -233,6 +233,9 @@ impl<'a> Stage<'a> {
         if let Some(threads) = spec.device_threads.iter().cycle().nth(number) {
             arguments.extend(["--device-threads".into(), threads.to_string().into()]);
         }
+        if let Some(device) = spec.devices.iter().cycle().nth(number) {
+            arguments.extend(["--device".into(), device.to_string().into()]);
+        }
         let disturbed = self.plan.kill || self.plan.damage || self.plan.faults.is_some();
         if disturbed && !given("--max-stalled") {
             // An attempt killed before its first save made no progress, through no fault of the job's.

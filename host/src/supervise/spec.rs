@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::job::spec::JobSpec;
+use crate::job::spec::{DeviceChoice, JobSpec};
 
 /// A rehearsal of one job.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct RehearsalSpec {
     pub max_retries: u32,
     /// How many threads run kernels: in each attempt the next of these, again and again. Empty: what the job says.
     pub device_threads: Vec<NonZeroU32>,
+    /// What runs kernels: in each attempt the next of these, again and again. Empty: what the job says.
+    pub devices: Vec<DeviceChoice>,
     /// Where all chance comes from: the same seed gives the same schedule.
     pub chaos_seed: u64,
     /// Where the volumes of the rehearsal are made; the system's temporary folder where none is given.

@@ -83,6 +83,10 @@ pub(super) fn repeat_command(spec: &RehearsalSpec, preempt: &Preempt, kill: bool
         let threads: Vec<_> = spec.device_threads.iter().map(ToString::to_string).collect();
         words.extend(["--threads-in-turn".to_owned(), threads.join(",")]);
     }
+    if !spec.devices.is_empty() {
+        let devices: Vec<_> = spec.devices.iter().map(ToString::to_string).collect();
+        words.extend(["--devices".to_owned(), devices.join(",")]);
+    }
     if spec.damage || matches!(preempt, Preempt::Times(_)) {
         words.extend(["--chaos-seed".to_owned(), spec.chaos_seed.to_string()]);
     }

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use steadfast::checkpoint::browse;
 use steadfast::checkpoint::format::SectionKind;
 
-use crate::support::{Phase, Place, Run, component, metadata_of, undisturbed};
+use crate::support::{Double, Phase, Place, Run, component, metadata_of, undisturbed};
 
 const GUEST: &str = "keeps_buffers";
 
@@ -107,12 +107,13 @@ fn a_plugin_is_tried_on_the_device_of_a_checkpoint() {
 fn what_is_not_there_is_never_replaced() {
     let place = Place::new();
     for asked in ["cuda", "cuda:3"] {
-        let refusal = place.run(GUEST).args("--device").arg(asked).exits(2).refusal(&place);
+        let run = place.run(GUEST).args("--device").arg(asked).env("LD_LIBRARY_PATH", Double::none().folder());
         assert_eq!(
-            refusal,
+            run.exits(2).refusal(&place),
             format!(
-                "steadfast: there is no device `{asked}` here: this program has none but the CPU\n\
-                 hint: say --device cpu, or leave the option out: the same kernels run on the CPU, more slowly\n"
+                "steadfast: there is no device `{asked}` here: NVIDIA's driver is not here: no libcuda.so.1 is found\n\
+                 hint: start the container with NVIDIA's runtime (--gpus all), or put the folder of libcuda.so.1 into LD_LIBRARY_PATH; \
+                 or say --device cpu: the same kernels run on the CPU, more slowly\n"
             )
         );
     }
@@ -175,8 +176,10 @@ fn a_doctor_says_what_is_there_and_what_is_missing() {
     ] {
         assert!(people.lines().any(|line| line.contains(what)), "no {what} in\n{people}");
     }
-    let json: serde_json::Value =
-        serde_json::from_str(&doctor.arg("--json").args("--device cuda").exits(1).stdout).unwrap();
+    let json: serde_json::Value = serde_json::from_str(
+        &doctor.arg("--json").args("--device cuda").env("LD_LIBRARY_PATH", Double::none().folder()).exits(1).stdout,
+    )
+    .unwrap();
     let device = json.as_array().unwrap().iter().find(|check| check["what"] == "device").unwrap();
     assert_eq!(device["state"], "missing");
     assert!(device["advice"].as_str().unwrap().contains("--device cpu"), "{device}");

@@ -13,6 +13,7 @@
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `device` | what every device must do: the conformance suite |
+//! | `cuda` | jobs on a double of NVIDIA's driver: moving, faults, failing calls, missing libraries |
 //! | `commands` | the commands that only look, and what is printed |
 //! | `plugins` | what a plugin says of itself; making one, and trying one on a job's checkpoints |
 //! | `examples` | the example plugins: that their maths is right, and older states of theirs |
@@ -29,6 +30,7 @@
 mod buffers;
 mod changes;
 mod commands;
+mod cuda;
 mod device;
 mod examples;
 mod failures;

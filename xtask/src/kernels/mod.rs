@@ -11,8 +11,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::{python, step};
 
-/// The oldest architecture that everything in the kernels exists on; drivers compile PTX for all newer ones.
+/// The oldest architecture that everything in most kernels exists on; drivers compile PTX for all newer ones.
 const ARCHITECTURE: &str = "compute_75";
+/// What stands before another architecture in the first line of a source that needs a newer one.
+const NAMED: &str = "// architecture: ";
 /// The compiler, and the headers for half floats.
 const NVRTC: [&str; 2] = ["nvidia-cuda-nvrtc-cu12==12.2.140", "nvidia-cuda-runtime-cu12==12.2.140"];
 
@@ -97,13 +99,27 @@ impl Compiler {
 
     /// In a process for each: names in the PTX are numbered through a process.
     fn compile(&self, source: &Path, ptx: &Path) -> Result<()> {
-        step::run_quietly(Command::new(&self.python).arg(&self.script).arg(ARCHITECTURE).arg(source).arg(ptx))
+        let text =
+            fs::read_to_string(source).with_context(|| format!("cannot read `{}`", step::short(source).display()))?;
+        step::run_quietly(Command::new(&self.python).arg(&self.script).arg(architecture(&text)).arg(source).arg(ptx))
     }
+}
+
+/// The architecture for which a source is compiled.
+fn architecture(source: &str) -> &str {
+    source.lines().next().and_then(|line| line.strip_prefix(NAMED)).map_or(ARCHITECTURE, str::trim)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_names_its_architecture() {
+        assert_eq!(architecture("// architecture: compute_80\nint x;"), "compute_80");
+        assert_eq!(architecture("int x;\n// architecture: compute_80"), ARCHITECTURE);
+        assert_eq!(architecture(""), ARCHITECTURE);
+    }
 
     #[test]
     fn the_first_line_that_differs_is_named() {

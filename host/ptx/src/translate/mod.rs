@@ -13,6 +13,7 @@
 //! | `survey` | which functions a kernel reaches, and which become part of their caller |
 //! | `build` | PTX to the intermediate form |
 //! | `helper` | functions for what WebAssembly lacks, in the same form |
+//! | `collective` | routines that do for a whole warp what its lanes came together for |
 //! | `ir` | the intermediate form: typed values, blocks with parameters |
 //! | `graph`, `tidy`, `uniform`, `liveness` | analyses of it, and what they make superfluous |
 //! | `regions` | cuts a body where threads wait |
@@ -62,6 +63,7 @@
 //! loading them; `run` would be a scheduler that calls the first function for every warp, and the second when all have arrived.
 
 mod build;
+mod collective;
 mod error;
 mod frame;
 mod graph;
@@ -105,6 +107,8 @@ mod meeting {
     pub const XOR: u32 = 11;
     /// Whoever has come to the same place when no lane can go on: their mask.
     pub const ACTIVE: u32 = 12;
+    /// A routine runs for all lanes of the warp: the first of the kernel's, and with the next numbers the others (see `collective`).
+    pub const COLLECTIVE: u32 = 16;
 }
 
 use crate::kernel::trap;

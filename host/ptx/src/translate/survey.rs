@@ -170,18 +170,13 @@ fn waits(function: &Function) -> bool {
             Statement::Instruction(instruction) => match &instruction.op {
                 Op::Branch { target, .. } => loops |= seen.contains(target),
                 Op::BranchTable { targets, .. } => loops |= targets.iter().any(|target| seen.contains(target)),
-                Op::Load { order: Order::Strong, .. } | Op::Atomic { op: AtomicOp::Cas | AtomicOp::Exch, .. } => {
+                Op::Load { order: Order::Strong, .. }
+                | Op::MbarrierTest { .. }
+                | Op::Atomic { op: AtomicOp::Cas | AtomicOp::Exch, .. } => {
                     asks = true;
                 }
-                Op::Exit
-                | Op::Barrier { .. }
-                | Op::BarrierArrive { .. }
-                | Op::WarpBarrier { .. }
-                | Op::Shuffle { .. }
-                | Op::Vote { .. }
-                | Op::Match { .. }
-                | Op::Redux { .. }
-                | Op::ActiveMask { .. } => return true,
+                Op::Exit => return true,
+                op if op.meets() => return true,
                 _ => {}
             },
         }

@@ -1,6 +1,8 @@
 //! Small kernels about what random ones don't draw: barriers of some warps only, calls by address, special registers, spaces. Each thread stores four words;
 //! what they must be is written here where it fits a line, and the oracle has the same.
 
+use crate::oracle::Schedule;
+use crate::random::Random;
 use crate::rig::{BUFFERS, Kernel, Run, Start};
 
 /// Words that a thread stores.
@@ -39,6 +41,11 @@ fn kernel(before: &str, body: &str) -> Kernel {
 
 /// The words of each thread, from the translation; the oracle has the same.
 fn words(kernel: &Kernel, shape: Shape) -> Vec<[u32; WORDS as usize]> {
+    words_in(kernel, shape, Schedule::LowestFirst)
+}
+
+/// The same, where the oracle goes by another schedule.
+fn words_in(kernel: &Kernel, shape: Shape, schedule: Schedule) -> Vec<[u32; WORDS as usize]> {
     let run = Run {
         grid: shape.grid,
         block: shape.block,
@@ -52,7 +59,7 @@ fn words(kernel: &Kernel, shape: Shape) -> Vec<[u32; WORDS as usize]> {
     let words = |memory: &[u8]| -> Vec<[u32; WORDS as usize]> {
         memory[BUFFERS as usize..].chunks(16).map(|thread| [0, 4, 8, 12].map(|at| word(&thread[at..at + 4]))).collect()
     };
-    let (translation, oracle) = (words(&memory), words(&kernel.oracle(&run, &start).unwrap()));
+    let (translation, oracle) = (words(&memory), words(&kernel.oracle_with(&run, &start, schedule).unwrap()));
     assert_eq!(translation, oracle, "translation and oracle");
     translation
 }
@@ -135,6 +142,77 @@ fn spinning_on_another_warp() {
     }
 }
 
+/// Warps that fill and empty a cell in turn, told by two barriers in memory, by parity and by state.
+#[test]
+fn barriers_in_memory_between_warps() {
+    let kernel = kernel(
+        ".shared .align 8 .b64 full;\n.shared .align 8 .b64 empty;\n.shared .align 4 .b32 cells[32];",
+        "setp.ne.u32 %p0, %id, 0;\n@%p0 bra ready;\nmbarrier.init.shared.b64 [full], 32;\nmbarrier.init.shared.b64 [empty], 64;\nready:\nbar.sync 0;\n\
+         mov.u64 %a1, cells;\nand.b32 %r0, %id, 31;\nmul.wide.u32 %a2, %r0, 4;\nadd.u64 %a1, %a1, %a2;\nmov.u32 %r1, 0;\nsetp.lt.u32 %p0, %id, 32;\n@%p0 bra giver;\n\
+         taker:\nand.b32 %r2, %r1, 1;\nwait_full:\nmbarrier.try_wait.parity.shared.b64 %p1, [full], %r2;\n@!%p1 bra wait_full;\n\
+         ld.shared.u32 %r3, [%a1];\nmad.lo.u32 %w0, %w0, 3, %r3;\nmbarrier.arrive.shared.b64 %a3, [empty];\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 5;\n@%p1 bra taker;\nbra done;\n\
+         giver:\nadd.u32 %r3, %r1, %r0;\nst.shared.u32 [%a1], %r3;\nmbarrier.arrive.release.cta.shared::cta.b64 _, [full];\nand.b32 %r2, %r1, 1;\n\
+         wait_empty:\nmbarrier.test_wait.parity.shared.b64 %p1, [empty], %r2;\n@!%p1 bra wait_empty;\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 5;\n@%p1 bra giver;\ndone:",
+    );
+    for (thread, words) in (0u32..).zip(words(&kernel, block(96))) {
+        let taken = (0..5).fold(0, |sum, round| 3 * sum + round + thread % 32);
+        assert_eq!(words[0], if thread < 32 { 0 } else { taken });
+    }
+}
+
+/// Lanes of one warp wait for those that took the other way, by the state that their own arrival gave them; the function that waits is called.
+#[test]
+fn barriers_in_memory_within_a_warp() {
+    let function = ".shared .align 8 .b64 gate;\n.func wait(.param .b64 state)\n{\n.reg .b64 %s;\n.reg .pred %p;\nld.param.b64 %s, [state];\n\
+        again:\nmbarrier.try_wait.shared::cta.b64 %p, [gate], %s;\n@%p bra over;\nbra again;\nover:\nret;\n}\n";
+    let kernel = kernel(
+        function,
+        "setp.ne.u32 %p0, %id, 0;\n@%p0 bra ready;\nmbarrier.init.shared.b64 [gate], 40;\nready:\nbar.sync 0;\nand.b32 %r0, %id, 1;\nsetp.eq.u32 %p0, %r0, 1;\n\
+         @%p0 bra odd;\nmbarrier.arrive.shared.b64 %a1, [gate];\n{\n.param .b64 state;\nst.param.b64 [state], %a1;\ncall wait, (state);\n}\nmov.u32 %w0, 1;\nbra both;\n\
+         odd:\nmov.u32 %w0, 2;\nmbarrier.arrive.shared.b64 %a1, [gate];\nboth:\nbar.sync 0;\nmbarrier.test_wait.shared.b64 %p1, [gate], %a1;\nselp.u32 %w1, 1, 0, %p1;",
+    );
+    // Who goes by the lowest place in the text would never leave the function.
+    let schedule = Schedule::Anyone(Random::new(7));
+    for (thread, words) in (0u32..).zip(words_in(&kernel, block(40), schedule)) {
+        assert_eq!(words, [1 + thread % 2, 1, 0, 0]);
+    }
+}
+
+/// Copies of many threads that a barrier counts when they are done.
+#[test]
+fn copies_that_arrive_at_a_barrier() {
+    let kernel = kernel(
+        ".shared .align 8 .b64 done;\n.shared .align 16 .b8 tile[1024];\n.global .align 16 .b32 source[8] = {1, 2, 3, 4, 5, 6, 7, 8};",
+        "setp.ne.u32 %p0, %id, 0;\n@%p0 bra ready;\nmbarrier.init.shared.b64 [done], 64;\nready:\nbar.sync 0;\nmov.u64 %a1, tile;\nmul.wide.u32 %a2, %id, 16;\n\
+         add.u64 %a2, %a1, %a2;\nand.b32 %r0, %id, 1;\nmul.wide.u32 %a3, %r0, 16;\nmov.u64 %a0, source;\nadd.u64 %a3, %a0, %a3;\n\
+         cp.async.cg.shared.global [%a2], [%a3], 16;\ncp.async.mbarrier.arrive.noinc.shared.b64 [done];\n\
+         again:\nmbarrier.test_wait.parity.shared.b64 %p1, [done], 0;\n@!%p1 bra again;\n\
+         xor.b32 %r1, %id, 63;\nmul.wide.u32 %a2, %r1, 16;\nadd.u64 %a2, %a1, %a2;\nld.shared.v4.u32 {%w0, %w1, %w2, %w3}, [%a2];",
+    );
+    for (thread, words) in (0u32..).zip(words(&kernel, block(64))) {
+        let first = if thread % 2 == 0 { 5 } else { 1 };
+        assert_eq!(words, [first, first + 1, first + 2, first + 3]);
+    }
+}
+
+#[test]
+fn one_lane_is_elected() {
+    let kernel = kernel(
+        "",
+        "setp.eq.u32 %p0, %id, 32;\n@%p0 exit;\nelect.sync %w0|%p1, -1;\nselp.u32 %w1, 1, 0, %p1;\nand.b32 %r0, %id, 8;\nsetp.eq.u32 %p0, %r0, 0;\n@%p0 bra out;\n\
+         elect.sync _|%p2, 0xFF00FF00;\nselp.u32 %w2, 1, 0, %p2;\nout:",
+    );
+    let all = words(&kernel, block(64));
+    for (thread, words) in (0u32..).zip(&all).filter(|(thread, _)| *thread != 32) {
+        let leader = thread / 32;
+        assert_eq!(
+            *words,
+            [leader, u32::from(thread % 32 == leader), u32::from(thread % 32 == 8), 0],
+            "thread {thread}"
+        );
+    }
+}
+
 const FUNCTIONS: &str = "\
 .global .align 8 .u64 unused = 5;
 .func (.param .b32 result) twice(.param .b32 x)
@@ -210,6 +288,19 @@ fn dynamic_and_static_shared_memory() {
     for (thread, words) in (0..).zip(words(&kernel, Shape { dynamic: 256, ..block(64) })) {
         assert_eq!(words, [thread ^ 1, 2, 256, thread ^ 1]);
     }
+}
+
+/// Each block finds zeros in its memory, however many ran before it on the same instance.
+#[test]
+fn memory_that_was_never_written() {
+    let kernel = kernel(
+        ".shared .align 4 .b8 odd[330];\n.extern .shared .align 16 .b8 dynamic[];",
+        ".local .align 4 .b32 mine[3];\nmov.u64 %a0, dynamic;\nmul.wide.u32 %a1, %id, 4;\nadd.u64 %a1, %a0, %a1;\nld.shared.u32 %w0, [%a1];\nld.shared.u8 %w1, [odd+329];\n\
+         ld.local.u32 %w2, [mine+8];\nmov.u64 %a2, odd;\nmul.wide.u32 %a3, %id, 4;\nadd.u64 %a2, %a2, %a3;\nld.shared.u32 %w3, [%a2];\nbar.sync 0;\n\
+         st.shared.u32 [%a1], -1;\nst.shared.u8 [odd+329], 255;\nst.local.u32 [mine+8], 7;\nst.shared.u32 [%a2], %id;",
+    );
+    let shape = Shape { grid: [3, 2, 1], dynamic: 4 * 70 + 3, ..block(70) };
+    assert!(words(&kernel, shape).iter().all(|words| *words == [0; 4]));
 }
 
 #[test]

@@ -45,6 +45,8 @@ fn endless_loops_are_interrupted() {
         "setp.ne.u32 %p, %r0, 5;\n@%p bra over;\nagain:\nbra again;\nover:\nbar.sync 0;",
         // For a store that never comes.
         "again:\nld.volatile.global.u32 %r1, [%a];\nsetp.eq.u32 %p, %r1, 0;\n@%p bra again;",
+        // For an arrival that never comes.
+        ".shared .align 8 .b64 gate;\nmbarrier.init.shared.b64 [gate], 1000;\nagain:\nmbarrier.try_wait.parity.shared.b64 %p, [gate], 0;\n@!%p bra again;",
         // For a lock that is never given back.
         "again:\natom.global.cas.b32 %r1, [%a], 0, 1;\nsetp.ne.u32 %p, %r1, 0;\n@%p bra again;",
     ] {
@@ -63,6 +65,12 @@ fn barriers_that_some_never_reach() {
         (64, "bar.sync 0, 96;"),
         // Lanes at a barrier of the block, which their own warp waits for.
         (64, "setp.lt.u32 %p, %r0, 16;\n@%p bra first;\nbar.sync 0;\nbra over;\nfirst:\nbar.warp.sync -1;\nover:"),
+        // Of a warp that is not whole, matrices are not made; nor of one that some have left.
+        (40, "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0;"),
+        (
+            32,
+            "setp.eq.u32 %p, %r0, 7;\n@%p exit;\nmma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r1, %r2}, {%r3, %r4}, {%r5}, {%r1, %r2};",
+        ),
         (
             32,
             "setp.lt.u32 %p, %r0, 16;\n@%p bra first;\nshfl.sync.idx.b32 %r1, %r0, 0, 31, 0xFFFF0001;\nfirst:\nbar.sync 0;",
@@ -103,6 +111,12 @@ fn wild_pointers_trap() {
         "ld.shared.u16 %r1, [%a];",
         "ld.local.u64 %d0, [%a];",
         "ld.const.u32 %r1, [%a];",
+        "cp.async.ca.shared.global [%a], [%d2], 8;",
+        "cp.async.cg.shared.global [0], [%a], 16;",
+        "cp.async.ca.shared.global [0], [%a], 4, 1;",
+        "mbarrier.init.shared.b64 [%a], 1;",
+        "mbarrier.arrive.shared.b64 %d1, [%a];",
+        "mbarrier.test_wait.shared.b64 %p, [%a], %d1;\nselp.u32 %r1, 1, 0, %p;",
     ];
     for access in accesses {
         // What is loaded must not be left out: it is stored somewhere harmless.
@@ -123,6 +137,26 @@ fn wild_pointers_trap() {
             let oracle = kernel.oracle(&run(1, address), &start(&kernel)).err();
             assert!(matches!(oracle, Some(Trap::OutOfBounds(..))), "{access} {address:#x}: {oracle:?}");
             end(&kernel, &run(1, address));
+        }
+    }
+}
+
+/// A row of a matrix at a wild address is told with its place in the text, though one routine loads and stores for all lanes.
+#[test]
+fn wild_rows_trap() {
+    for access in [
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%d0];",
+        "ldmatrix.sync.aligned.m8n8.x2.trans.b16 {%r1, %r2}, [%d0];",
+        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%d0], {%r0};",
+    ] {
+        let kernel = kernel(&format!(
+            "mov.u32 %r1, 0;\nmov.u64 %d0, {BUFFERS};\nsetp.eq.u32 %p, %r0, 5;\n@%p mov.u64 %d0, %a;\n{access}\nst.global.u32 [{BUFFERS}], %r1;",
+        ));
+        kernel.translation(&run(32, BUFFERS), &start(&kernel)).unwrap();
+        for address in [BYTES, BYTES - 8, 1 << 48, u64::MAX - 7] {
+            let oracle = kernel.oracle(&run(32, address), &start(&kernel)).err();
+            assert!(matches!(oracle, Some(Trap::OutOfBounds(..))), "{access} {address:#x}: {oracle:?}");
+            end(&kernel, &run(32, address));
         }
     }
 }

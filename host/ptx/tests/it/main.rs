@@ -5,7 +5,9 @@
 //! | `cooperation` | barriers of some warps, calls, spaces, special registers |
 //! | `hostile` | kernels that mean harm |
 //! | `instructions` | each instruction on the values at which instructions go wrong |
+//! | `interpreter` | a translated kernel without a compiler |
 //! | `kernels` | random kernels |
+//! | `matrices` | products and moves of matrices by a whole warp |
 //! | `oracle` | the interpreter that both are compared with |
 //! | `references` | kernels that a compiler made, against references |
 //! | `rig` | a kernel from its text, run by the oracle and as the translation |
@@ -17,8 +19,10 @@
 mod cooperation;
 mod hostile;
 mod instructions;
+mod interpreter;
 mod kernels;
 mod machine;
+mod matrices;
 mod oracle;
 mod random;
 mod references;

@@ -118,9 +118,10 @@ pub(crate) fn edges(ty: Type) -> Vec<u64> {
             0, 0x8000, 1, 0x8001, 0x007f, 0x0080, 0x3f80, 0xbf80, 0x3f81, 0x3f7f, 0x3f00, 0x3fc0, 0x4020, 0xc020,
             0x3dcd, 0x4b00, 0x4f00, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0x7f81, 0xffd2,
         ],
+        Type::U16x2 | Type::S16x2 => pairs(&edges(Type::U16)),
         Type::F16x2 => pairs(&edges(Type::F16)),
         Type::Bf16x2 => pairs(&edges(Type::Bf16)),
-        Type::F32 => singles(),
+        Type::F32 | Type::Tf32 => singles(),
         Type::F64 => doubles(),
     }
 }

@@ -1,35 +1,51 @@
 //! A kernel from its text, run by the oracle and as the translation, over the same memory.
 //!
 //! ```text
-//!  0          unused                    SHARED   shared memory of each instance
-//!  GLOBALS    .global variables         LOCAL    local memory of each instance
-//!  CONSTANTS  .const variables          BYTES    the end
+//!  0          unused                       then     shared memory of each instance
+//!  GLOBALS    .global variables            then     local memory of each instance
+//!  CONSTANTS  .const variables
 //!  BUFFERS    what the test puts there
 //! ```
 //!
 //! Only what lies below the end of the buffers is filled and compared: the rest is fresh memory, which costs nothing until it is touched.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use steadfast_ptx::kernel::{Kernel as Translation, Launch, Options};
 use steadfast_ptx::layout::Layout;
 use steadfast_ptx::module::{FunctionId, Module, Space};
 
+use crate::interpreter::Interpreter;
 use crate::machine::{Machine, Part};
 use crate::oracle::{self, Schedule, Trap};
 
 pub(crate) const GLOBALS: u64 = 0x1_0000;
 const CONSTANTS: u64 = 0x1_8000;
 pub(crate) const BUFFERS: u64 = 0x2_0000;
-/// Where the buffers must end.
-pub(crate) const SHARED: u64 = 0x38_0000;
-const SHARED_STRIDE: u64 = 0x2_0000;
-const LOCAL: u64 = 0x40_0000;
-const LOCAL_STRIDE: u64 = 0x10_0000;
-/// All of the device memory.
-pub(crate) const BYTES: u64 = 0x80_0000;
 /// How many instances there is room for.
 const INSTANCES: u64 = 4;
+
+/// Where everything else lies.
+struct Map {
+    /// Where the buffers must end.
+    shared: u64,
+    /// From one instance to the next.
+    shared_stride: u64,
+    local: u64,
+    local_stride: u64,
+    bytes: u64,
+}
+
+/// For large buffers and blocks.
+const LARGE: Map =
+    Map { shared: SHARED, shared_stride: 0x2_0000, local: 0x40_0000, local_stride: 0x10_0000, bytes: BYTES };
+/// For random kernels, each of which has to clear all of it.
+const SMALL: Map =
+    Map { shared: 0x6_0000, shared_stride: 0x4000, local: 0x7_0000, local_stride: 0x2_0000, bytes: 0x10_0000 };
+/// Where the buffers of most kernels must end, and their device memory.
+pub(crate) const SHARED: u64 = 0x38_0000;
+pub(crate) const BYTES: u64 = 0x80_0000;
 
 /// What a launch is given.
 #[derive(Clone, Debug, Default)]
@@ -45,15 +61,15 @@ impl Run {
         self.grid.iter().map(|blocks| u64::from(*blocks)).product()
     }
 
-    fn launch(&self, instance: u64) -> Launch {
+    fn launch(&self, map: &Map, instance: u64) -> Launch {
         Launch {
             grid: self.grid,
             block: self.block,
             dynamic_shared: self.dynamic_shared,
             globals: GLOBALS,
             constants: CONSTANTS,
-            shared: SHARED + instance * SHARED_STRIDE,
-            local: LOCAL + instance * LOCAL_STRIDE,
+            shared: map.shared + instance * map.shared_stride,
+            local: map.local + instance * map.local_stride,
         }
     }
 }
@@ -67,7 +83,7 @@ pub(crate) struct Start {
 impl Start {
     /// With the module's variables in it, and zeros in the buffers, which end at `end`.
     pub(crate) fn of(kernel: &Kernel, end: u64) -> Self {
-        assert!(end <= SHARED, "there is no room for the buffers");
+        assert!(end <= kernel.map.shared, "there is no room for the buffers");
         let mut memory = vec![0; end as usize];
         let layout = Layout::of(&kernel.module);
         for (space, base) in [(Space::Global, GLOBALS), (Space::Const, CONSTANTS)] {
@@ -82,18 +98,38 @@ impl Start {
 pub(crate) struct Kernel {
     pub(crate) module: Module,
     pub(crate) translation: Translation,
-    machine: Machine,
+    machine: OnceLock<Machine>,
+    map: &'static Map,
 }
 
 impl Kernel {
     pub(crate) fn new(text: &str, entry: &str) -> Result<Self, String> {
+        Self::with(text, entry, &LARGE)
+    }
+
+    /// With little memory.
+    pub(crate) fn small(text: &str, entry: &str) -> Result<Self, String> {
+        Self::with(text, entry, &SMALL)
+    }
+
+    fn with(text: &str, entry: &str, map: &'static Map) -> Result<Self, String> {
         let module = parse(text)?;
-        let options = Options { memory_bytes: BYTES, canonical_nans: true };
+        let options = Options { memory_bytes: map.bytes, canonical_nans: true };
         let id = module.functions.iter().position(|function| function.name == entry).ok_or("no such entry")?;
         let translation = steadfast_ptx::translate::translate(&module, FunctionId(id as u32), &options)
             .map_err(|error| error.to_string())?;
-        let machine = Machine::new(&translation)?;
-        Ok(Self { module, translation, machine })
+        let mut validator = wasmparser::Validator::new_with_features(wasmparser::WasmFeatures::all());
+        validator.validate_all(&translation.wasm).map_err(|error| error.to_string())?;
+        Ok(Self { module, translation, machine: OnceLock::new(), map })
+    }
+
+    /// Compiled when it first runs so.
+    fn machine(&self) -> Result<&Machine, String> {
+        if let Some(machine) = self.machine.get() {
+            return Ok(machine);
+        }
+        let machine = Machine::new(&self.translation, self.map.bytes)?;
+        Ok(self.machine.get_or_init(|| machine))
     }
 
     /// What the oracle leaves in variables and buffers.
@@ -102,9 +138,16 @@ impl Kernel {
     }
 
     pub(crate) fn oracle_with(&self, run: &Run, start: &Start, schedule: Schedule) -> Result<Vec<u8>, Trap> {
-        let mut memory = vec![0; BYTES as usize];
+        let mut memory = vec![0; self.map.bytes as usize];
         memory[..start.memory.len()].copy_from_slice(&start.memory);
-        oracle::run(&self.module, &self.translation.name, run.launch(0), &run.parameters, &mut memory, schedule)?;
+        oracle::run(
+            &self.module,
+            &self.translation.name,
+            run.launch(self.map, 0),
+            &run.parameters,
+            &mut memory,
+            schedule,
+        )?;
         memory.truncate(start.memory.len());
         Ok(memory)
     }
@@ -116,31 +159,47 @@ impl Kernel {
 
     /// The same with the blocks divided among so many instances, of which the last begins.
     pub(crate) fn split(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
+        self.machine()?.run(&self.parts(run, instances), &run.parameters, &start.memory)
+    }
+
+    /// The same without compiling it.
+    pub(crate) fn interpreted(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
+        Interpreter::new(&self.translation, self.map.bytes)?.run(
+            &self.parts(run, instances),
+            &run.parameters,
+            &start.memory,
+        )
+    }
+
+    fn parts(&self, run: &Run, instances: u64) -> Vec<Part> {
         assert!(instances <= INSTANCES, "there is no room for {instances} instances");
         let threads: u32 = run.block.iter().product();
         let needed = (
             u64::from(self.translation.local_bytes) * u64::from(threads),
             self.translation.shared_bytes(run.dynamic_shared),
         );
-        assert!(needed.0 <= LOCAL_STRIDE && needed.1 <= SHARED_STRIDE, "there is no room for {needed:?} bytes");
-        let parts: Vec<Part> = (0..instances)
+        let Map { local_stride, shared_stride, .. } = *self.map;
+        assert!(needed.0 <= local_stride && needed.1 <= shared_stride, "there is no room for {needed:?} bytes");
+        (0..instances)
             .rev()
-            .map(|instance| Part { launch: run.launch(instance), blocks: share(run.blocks(), instance, instances) })
-            .collect();
-        self.machine.run(&parts, &run.parameters, &start.memory)
+            .map(|instance| Part {
+                launch: run.launch(self.map, instance),
+                blocks: share(run.blocks(), instance, instances),
+            })
+            .collect()
     }
 }
 
 impl Kernel {
     /// Runs some of the blocks only.
     pub(crate) fn blocks(&self, run: &Run, start: &Start, blocks: Range<u64>) -> Result<Vec<u8>, String> {
-        self.machine.run(&[Part { launch: run.launch(0), blocks }], &run.parameters, &start.memory)
+        self.machine()?.run(&[Part { launch: run.launch(self.map, 0), blocks }], &run.parameters, &start.memory)
     }
 
     /// Runs until the clock interrupts it.
     pub(crate) fn interrupt(&self, run: &Run, start: &Start) -> Result<Vec<u8>, String> {
-        let part = Part { launch: run.launch(0), blocks: 0..run.blocks() };
-        self.machine.interrupt(&[part], &run.parameters, &start.memory)
+        let part = Part { launch: run.launch(self.map, 0), blocks: 0..run.blocks() };
+        self.machine()?.interrupt(&[part], &run.parameters, &start.memory)
     }
 }
 

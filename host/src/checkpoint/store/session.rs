@@ -108,6 +108,9 @@ pub enum SaveError {
     /// The volume could not be looked at.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The state did not come.
+    #[error("the state could not be had: {0}")]
+    State(String),
     /// What was read back is not what was written.
     #[error("checkpoint `{name}` was written, but what was read back is not whole: {cause}")]
     ReadBack {

@@ -121,9 +121,11 @@ impl TryCommand {
             state: bytes(self.state_limit),
         };
         // As in a run whose volume is a disk.
-        let memory = MemoryPlan::divide(limits, Room::here(&self.plugin.0, false));
+        let room = Room::here(&self.plugin.0, false);
         let canonical_nans = self.canonical_nans;
-        let device = DevicePlan::choose(&JobSpec { canonical_nans, ..JobSpec::new("") }).map_err(Failure::from)?;
+        let asked = JobSpec { canonical_nans, ..JobSpec::new("") };
+        let device = DevicePlan::choose(&asked, room.device).map_err(Failure::from)?;
+        let memory = MemoryPlan::divide(limits, Room { own_memory: device.own_memory(), ..room });
         Ok(TrialSpec {
             plugin: self.plugin.0,
             against: self.against.0,

@@ -3,12 +3,13 @@
 //! One setting carries weight: relaxed SIMD is deterministic, so that `relaxed_madd` is the fused multiply-add that kernels are full of, on every
 //! processor.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use wasm_encoder::{ExportKind, ExportSection, MemorySection, MemoryType};
 use wasmtime::{Config, Engine, Module, Store, UpdateDeadline};
 
 use super::memory_unsafe::Creator;
+use crate::compiled::EngineKey;
 use crate::device::{DeviceError, Stopper};
 
 /// The native stack that a kernel may use, beside what the guest that launches it has used already.
@@ -38,6 +39,12 @@ pub(super) fn engine(device: Creator, canonical_nans: bool) -> wasmtime::Result<
         .relaxed_simd_deterministic(true)
         .cranelift_nan_canonicalization(canonical_nans);
     Engine::new(&config)
+}
+
+/// What names the engine in the cache. The engines of a process differ in nothing else that compiled code depends on.
+pub(super) fn engine_key(engine: &Engine, canonical_nans: bool) -> EngineKey {
+    static KEYS: [OnceLock<EngineKey>; 2] = [OnceLock::new(), OnceLock::new()];
+    *KEYS[usize::from(canonical_nans)].get_or_init(|| EngineKey::of(engine))
 }
 
 /// A module that defines the device memory, of so many bytes, as export `memory`. A memory that wasmtime's `Memory::new` makes would not come from

@@ -16,6 +16,7 @@ use steadfast_ptx::translate::translate;
 use wasmparser::{Operator, Parser, Payload};
 use wasmtime::Engine;
 
+use super::engine::engine_key;
 use crate::compiled::Cache;
 use crate::device::{DeviceError, Result, Stopper};
 
@@ -71,13 +72,15 @@ pub(super) struct Compiler {
 impl Compiler {
     /// `folder` is that of all compiled code; without one, every kernel is compiled again.
     pub(super) fn new(engine: Engine, stopper: Stopper, options: Options, folder: Option<&Path>) -> Self {
-        Self { engine, stopper, options, cache: folder.map(|folder| Cache::new(folder.join("kernels"), MOST_KEPT)) }
+        let key = || engine_key(&engine, options.canonical_nans);
+        let cache = folder.map(|folder| Cache::new(folder.join("kernels"), MOST_KEPT, key()));
+        Self { engine, stopper, options, cache }
     }
 
     /// What a text declares of which all entries were translated before.
     pub(super) fn known(&self, text: &str) -> Option<Module> {
         let cache = self.cache.as_ref().filter(|_| text.len() <= LONGEST_KNOWN)?;
-        cache.get(&self.engine, &self.digest(&hash(text), OUTLINE), |outline, _| postcard::from_bytes(outline).ok())
+        cache.get(&self.digest(&hash(text), OUTLINE), |outline, _| postcard::from_bytes(outline).ok())
     }
 
     /// All entries of a text that is known.
@@ -105,7 +108,7 @@ impl Compiler {
         if let (Some(cache), Ok(outline)) = (&self.cache, postcard::to_stdvec(module))
             && text.len() <= LONGEST_KNOWN
         {
-            cache.put(&self.engine, &self.digest(&hash, OUTLINE), &outline, Ok(Vec::new()));
+            cache.put(&self.digest(&hash, OUTLINE), &outline, Ok(Vec::new()));
         }
         Ok(entries)
     }
@@ -153,13 +156,13 @@ impl Compiler {
         let module = wasmtime::Module::new(&self.engine, &kernel.wasm).map_err(|error| cannot(format!("{error:#}")))?;
         let kernel = Kernel { wasm: Vec::new(), ..kernel.clone() };
         if let (Some(cache), Ok(record)) = (&self.cache, postcard::to_stdvec(&Record::of(&kernel))) {
-            cache.put(&self.engine, digest, &record, module.serialize());
+            cache.put(digest, &record, module.serialize());
         }
         Ok(Compiled { id: next_id(), kernel, module })
     }
 
     fn kept(&self, digest: &str, function: &Function) -> Option<Arc<Compiled>> {
-        self.cache.as_ref()?.get(&self.engine, digest, |record, code| {
+        self.cache.as_ref()?.get(digest, |record, code| {
             let record: Record = postcard::from_bytes(record).ok()?;
             let module = code.module(&self.engine)?;
             Some(Arc::new(Compiled { id: next_id(), kernel: record.kernel(function), module }))

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::failure::{Failure, Result};
 use super::sections::{self, DeviceKind, DeviceSection};
 use super::{Buffer, Module, OpenDevice};
-use crate::device::{self, Backend, BufferId, Context, DeviceError, Facts, ModuleId};
+use crate::device::{self, Backend, BufferId, Content, Context, DeviceError, Facts, ModuleId};
 use crate::plugin::Interrupter;
 use crate::plugin::bindings::steadfast::job::device::Element;
 
@@ -243,21 +243,27 @@ impl Holdings {
         let mut freezer = Freezer::new(reuse);
         for (name, buffer) in &self.buffers {
             let name = sections::of_buffer(buffer.element, name);
-            freezer.add(DeviceKind::Buffer, name, buffer.bytes, |bytes| context.read(buffer.id, 0, bytes))?;
+            freezer.add(DeviceKind::Buffer, name, |memory| context.begin_read(buffer.id, memory))?;
         }
         for (digest, module) in &self.modules {
             for variable in context.module(*module)?.variables().to_vec() {
                 let name = sections::of_variable(digest, &variable.name);
-                let read = |bytes: &mut [u8]| context.read_variable(*module, &variable.name, 0, bytes);
-                freezer.add(DeviceKind::Variable, name, variable.bytes, read)?;
+                freezer.add(DeviceKind::Variable, name, |mut memory| {
+                    resize(&mut memory, variable.bytes)?;
+                    context.read_variable(*module, &variable.name, 0, &mut memory)?;
+                    Ok(memory.into())
+                })?;
             }
         }
         for (name, waiting) in &self.waiting {
-            freezer.add(DeviceKind::Variable, name.clone(), waiting.len() as u64, |bytes| {
-                bytes.copy_from_slice(waiting);
-                Ok(())
+            freezer.add(DeviceKind::Variable, name.clone(), |mut memory| {
+                resize(&mut memory, waiting.len() as u64)?;
+                memory.copy_from_slice(waiting);
+                Ok(memory.into())
             })?;
         }
+        // What went wrong before is told now, and no guest computes on with what a checkpoint may not hold.
+        context.finish_step()?;
         Ok(freezer.frozen)
     }
 
@@ -270,11 +276,12 @@ impl Holdings {
     }
 
     fn take_over(&mut self, frozen: &[DeviceSection]) -> Result<()> {
-        for DeviceSection { kind, name: section, bytes } in frozen {
+        for DeviceSection { kind, name: section, content } in frozen {
+            let bytes = content.bytes()?;
             match kind {
                 DeviceKind::Buffer => self.thaw_buffer(section, bytes)?,
                 // It waits even where no module will come: a later plugin may have it again.
-                DeviceKind::Variable => drop(self.waiting.insert(section.clone(), bytes.clone())),
+                DeviceKind::Variable => drop(self.waiting.insert(section.clone(), bytes.to_vec())),
             }
         }
         // Nothing of it may be under way when the snapshot's memory is used for something else.
@@ -307,7 +314,7 @@ struct Freezer {
 
 impl Freezer {
     fn new(reuse: Vec<DeviceSection>) -> Self {
-        let spare = reuse.into_iter().map(|section| ((section.kind, section.name), section.bytes));
+        let spare = reuse.into_iter().map(|section| ((section.kind, section.name), section.content.into_memory()));
         Self { spare: spare.collect(), frozen: Vec::new() }
     }
 
@@ -315,14 +322,12 @@ impl Freezer {
         &mut self,
         kind: DeviceKind,
         name: String,
-        len: u64,
-        fill: impl FnOnce(&mut [u8]) -> device::Result<()>,
+        read: impl FnOnce(Vec<u8>) -> device::Result<Content>,
     ) -> device::Result<()> {
-        let ((kind, name), mut bytes) =
+        let ((kind, name), memory) =
             self.spare.remove_entry(&(kind, name.clone())).unwrap_or_else(|| ((kind, name), Vec::new()));
-        resize(&mut bytes, len)?;
-        fill(&mut bytes)?;
-        self.frozen.push(DeviceSection { kind, name, bytes });
+        let content = read(memory)?;
+        self.frozen.push(DeviceSection { kind, name, content });
         Ok(())
     }
 }

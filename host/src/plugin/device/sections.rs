@@ -3,17 +3,18 @@
 //! A buffer's section is called `float32:weights`: what it holds, then its name. A variable's is called after the first 16 bytes of its
 //! module's BLAKE3, in hexadecimal, then its own name: `0123456789abcdef0123456789abcdef:counter`.
 
+use crate::device::Content;
 use crate::plugin::bindings::steadfast::job::device::Element;
 
 /// Device state in a snapshot, beside the guest's own sections.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct DeviceSection {
     /// What it is.
     pub kind: DeviceKind,
     /// What it holds or belongs to, a colon, and its name; once in a kind.
     pub name: String,
     /// The content.
-    pub bytes: Vec<u8>,
+    pub content: Content,
 }
 
 /// Kinds of device state.

@@ -142,7 +142,7 @@ fn said<T: std::fmt::Debug>(outcome: std::result::Result<T, Failure>) -> String 
 }
 
 fn buffer(name: &str, bytes: &[u8]) -> DeviceSection {
-    DeviceSection { kind: DeviceKind::Buffer, name: name.to_owned(), bytes: bytes.to_owned() }
+    DeviceSection { kind: DeviceKind::Buffer, name: name.to_owned(), content: bytes.to_owned().into() }
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_nobody_asks_for_is_kept_and_what_is_dropped_is_gone() {
     let frozen = [
         buffer("byte:a", b"a"),
         buffer("byte:b", b"b"),
-        DeviceSection { kind: DeviceKind::Variable, name: "0f:counter".into(), bytes: b"four".to_vec() },
+        DeviceSection { kind: DeviceKind::Variable, name: "0f:counter".into(), content: b"four".to_vec().into() },
     ];
     holdings.thaw(&frozen).unwrap();
     assert_eq!(holdings.freeze(Vec::new()).unwrap(), frozen);
@@ -239,10 +239,11 @@ fn memory_of_an_earlier_snapshot_is_used_again() {
     let mut holdings = bench.holdings();
     let weights = holdings.persistent("weights", Element::Byte, 100).unwrap();
     let first = holdings.freeze(Vec::new()).unwrap();
-    let address = first[0].bytes.as_ptr();
+    let address = first[0].content.bytes().unwrap().as_ptr();
     holdings.context().unwrap().write(weights.id, 0, &[1; 100]).unwrap();
     let second = holdings.freeze(first).unwrap();
-    assert_eq!((second[0].bytes.as_ptr(), &second[0].bytes[..]), (address, &[1; 100][..]));
+    let bytes = second[0].content.bytes().unwrap();
+    assert_eq!((bytes.as_ptr(), bytes), (address, &[1; 100][..]));
 }
 
 #[test]

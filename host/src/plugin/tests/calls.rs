@@ -34,7 +34,7 @@ fn state_goes_from_one_guest_to_the_next() {
     assert_eq!((snapshot.version, sections), (7, vec![("n", &4_u64.to_le_bytes()[..]), ("empty", b"")]));
 
     let mut second = plugin.instantiate(settings(Recorder::new())).unwrap();
-    let state = Arc::new(snapshot.clone());
+    let state = Arc::new(first.snapshot(Snapshot::default()).unwrap());
     second.restore(&job(3), "{}", &state).unwrap();
     let back = Arc::try_unwrap(state).unwrap();
     assert_eq!(back, snapshot);

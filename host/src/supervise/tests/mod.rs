@@ -90,6 +90,7 @@ fn spec(folder: &TempDir, bugs: &[&str]) -> RehearsalSpec {
         damage: false,
         max_retries: 3,
         device_threads: Vec::new(),
+        devices: Vec::new(),
         chaos_seed: 1,
         work: Some(folder.path().to_owned()),
     }

@@ -1,6 +1,6 @@
 //! Buffers: what is written is read, and everything else is refused.
 
-use super::lab::{Lab, out_of_memory, refused};
+use super::lab::{Lab, out_of_memory, refused, to_bytes};
 
 pub fn new_ones_are_zero(lab: &mut Lab) {
     for bytes in [1, 4096, 4097, 3 << 20] {
@@ -44,6 +44,33 @@ pub fn copying(lab: &mut Lab) {
         expected.copy_within(source as usize..source as usize + 60, target as usize);
         assert_eq!(lab.bytes(buffer), expected);
     }
+}
+
+/// In pieces, several at once, from another thread, given up, and after the device is closed.
+pub fn read_while_it_changes(lab: &mut Lab) {
+    let numbers: Vec<u32> = (0..2_700_000).collect();
+    let mut expected = to_bytes(&numbers);
+    let mut second = lab.fresh();
+    let (large, small) = (second.upload(&numbers), second.upload(&[1_u8, 2, 3]));
+    for round in 0..3 {
+        let content = second.context.begin_read(large, vec![9; round * 5]).unwrap();
+        let [little, unwanted] = [(); 2].map(|()| second.context.begin_read(small, Vec::new()).unwrap());
+        let pattern = 0x0101_0101 * round as u32;
+        second.context.fill(large, 0, expected.len() as u64, pattern).unwrap();
+        drop(unwanted);
+        assert_eq!((content.len(), little.len()), (expected.len() as u64, 3));
+        let arrived = std::thread::spawn(move || content.bytes().unwrap().to_vec()).join().unwrap();
+        assert!(arrived == expected, "in round {round}");
+        assert_eq!(little.bytes().unwrap(), [1, 2, 3]);
+        expected.fill(round as u8);
+    }
+    let content = second.context.begin_read(large, Vec::new()).unwrap();
+    let none = second.context.allocate(0).unwrap();
+    let nothing = second.context.begin_read(none, vec![1]).unwrap();
+    second.context.finish_step().unwrap();
+    drop(second);
+    assert!(content.bytes().unwrap() == expected && nothing.is_empty());
+    assert_eq!(nothing.bytes(), Ok(&[][..]));
 }
 
 pub fn nothing_is_fine(lab: &mut Lab) {

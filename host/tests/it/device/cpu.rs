@@ -16,7 +16,11 @@ fn open(cores: usize, cache: Option<PathBuf>) -> Box<dyn Device> {
 }
 
 /// For the suite.
-pub fn device(cores: usize) -> Box<dyn Device> {
+pub fn lab(cores: usize) -> Lab {
+    Lab::new(move || device(cores))
+}
+
+fn device(cores: usize) -> Box<dyn Device> {
     open(cores, None)
 }
 

@@ -3,7 +3,7 @@
 use steadfast::device::random::philox as words;
 use steadfast::device::{Distribution, RandomFill};
 
-use super::lab::{Lab, refused};
+use super::lab::{Lab, from_bytes, refused};
 
 const SEED: u64 = 0x299f_31d0_a409_3822;
 
@@ -29,6 +29,18 @@ pub fn published_numbers(lab: &mut Lab) {
     });
     for (found, expected) in fill(lab, Distribution::Normal, block * 4, 4).iter().zip(normals.concat()) {
         assert!((f64::from(*found) - expected).abs() <= 1e-7 * expected.abs().max(1e-3), "{found} {expected}");
+    }
+}
+
+pub fn every_device_has_the_same_numbers(lab: &mut Lab) {
+    for (distribution, position) in [(Distribution::Uniform, 2), (Distribution::Normal, (1 << 40) + 3)] {
+        let count = 100_001;
+        let mut bytes = vec![0; count * 4];
+        RandomFill { distribution, seed: SEED, position, count: count as u64 }.write(0, &mut bytes);
+        let found = fill(lab, distribution, position, count as u64);
+        for (at, (found, expected)) in found.iter().zip(from_bytes::<f32>(&bytes)).enumerate() {
+            assert_eq!(found.to_bits(), expected.to_bits(), "number {at}: {found} and not {expected}");
+        }
     }
 }
 

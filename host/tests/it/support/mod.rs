@@ -1,6 +1,7 @@
 //! What the tests are made of.
 
 mod attempt;
+mod double;
 mod finished;
 mod mount;
 mod place;
@@ -9,6 +10,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 pub(crate) use attempt::{Attempt, Ended, Run};
+pub(crate) use double::Double;
 pub(crate) use finished::Finished;
 pub(crate) use mount::Mount;
 pub(crate) use place::{Place, metadata_of, state_of};

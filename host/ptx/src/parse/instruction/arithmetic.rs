@@ -36,7 +36,7 @@ pub(super) fn min(reader: &mut Reader) -> Result<Op> {
     if of_floats(reader) {
         float::extreme(reader, FloatOp::Min, FloatOp::MinNan)
     } else {
-        integer::plain(reader, IntegerOp::Min)
+        integer::extreme(reader, IntegerOp::Min)
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn max(reader: &mut Reader) -> Result<Op> {
     if of_floats(reader) {
         float::extreme(reader, FloatOp::Max, FloatOp::MaxNan)
     } else {
-        integer::plain(reader, IntegerOp::Max)
+        integer::extreme(reader, IntegerOp::Max)
     }
 }
 

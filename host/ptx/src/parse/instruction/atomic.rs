@@ -1,6 +1,6 @@
 //! Atomic operations and fences.
 
-use super::data::{ORDERS, caches, order, policy};
+use super::data::{SCOPES, caches, order, policy};
 use super::modifiers::Table;
 use super::reader::Reader;
 use super::rules::Fit;
@@ -20,7 +20,6 @@ const OPERATIONS: &Table<AtomicOp> = &[
     ("xor", AtomicOp::Xor),
 ];
 const SPACES: &Table<Space> = &[("global", Space::Global), ("shared", Space::Shared), ("shared::cta", Space::Shared)];
-const SCOPES: &Table<()> = &[("cta", ()), ("cluster", ()), ("gpu", ()), ("sys", ())];
 
 /// The types that an operation exists for.
 fn types(op: AtomicOp) -> &'static [Type] {
@@ -78,14 +77,31 @@ fn atomic(reader: &mut Reader, answers: bool) -> Result<Op> {
 }
 
 pub(super) fn membar(reader: &mut Reader) -> Result<Op> {
+    if reader.modifiers.flag("proxy") {
+        return proxy(reader);
+    }
     reader.choice(&[("cta", ()), ("gl", ()), ("sys", ())], "`.cta`, `.gl` or `.sys`")?;
     Ok(Op::Fence)
 }
 
 pub(super) fn fence(reader: &mut Reader) -> Result<Op> {
-    if !reader.modifiers.flag("sc") {
-        reader.modifiers.take(ORDERS);
+    const ORDERS: &Table<()> = &[("sc", ()), ("acq_rel", ()), ("acquire", ()), ("release", ())];
+    if reader.modifiers.flag("proxy") {
+        return proxy(reader);
     }
+    if reader.modifiers.flag("mbarrier_init") {
+        reader.choice(&[("release", ())], "`.release`")?;
+        reader.choice(&[("cluster", ())], "`.cluster`")?;
+        return Ok(Op::Fence);
+    }
+    reader.modifiers.take(ORDERS);
     reader.choice(SCOPES, "a scope such as `.gpu`")?;
+    Ok(Op::Fence)
+}
+
+/// Between ways to memory, which are one here.
+fn proxy(reader: &mut Reader) -> Result<Op> {
+    reader.choice(&[("alias", ()), ("async", ())], "`.alias` or `.async`")?;
+    reader.modifiers.take(&[("global", ()), ("shared::cta", ()), ("shared::cluster", ())]);
     Ok(Op::Fence)
 }

@@ -68,10 +68,17 @@ fn count(reader: &mut Reader, op: IntegerUnary, types: &[Type]) -> Result<Op> {
 }
 
 pub(super) fn lop3(reader: &mut Reader) -> Result<Op> {
-    reader.ty(&[Type::B32])?;
-    let (dst, a, b) = (reader.dst(Type::B32)?, reader.src(Type::B32)?, reader.src(Type::B32)?);
-    let (c, table) = (reader.src(Type::B32)?, reader.constant("the truth table", 0..=255)?);
-    Ok(Op::Logic3 { dst, a, b, c, table: table as u8 })
+    let logic = reader.modifiers.take(&[("and", Logic::And), ("or", Logic::Or)]);
+    let ty = reader.ty(&[Type::B32])?;
+    let [dst, truth] = if logic.is_some() { reader.dst_pair(ty, Type::Pred)? } else { [Some(reader.dst(ty)?), None] };
+    let (a, b, c) = (reader.src(ty)?, reader.src(ty)?, reader.src(ty)?);
+    let table = reader.constant("the truth table", 0..=255)? as u8;
+    let truth = match (logic, truth) {
+        (None, _) => None,
+        (Some(logic), Some(truth)) => Some((logic, truth, reader.predicate()?)),
+        (Some(_), None) => return Err(reader.wrong("needs a predicate behind `|`, which its operation is for")),
+    };
+    Ok(Op::Logic3 { dst, a, b, c, table, truth })
 }
 
 pub(super) fn shl(reader: &mut Reader) -> Result<Op> {

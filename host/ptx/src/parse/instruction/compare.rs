@@ -1,10 +1,13 @@
 //! Comparisons and selections.
 
+use std::ops::Range;
+
 use super::modifiers::Table;
 use super::reader::Reader;
 use crate::module::{Comparison, Logic, Op, Predicate, Type};
 use crate::parse::error::Result;
 
+/// What can be compared; what can be selected stands first.
 const COMPARED: &[Type] = &[
     Type::B16,
     Type::B32,
@@ -15,49 +18,21 @@ const COMPARED: &[Type] = &[
     Type::S16,
     Type::S32,
     Type::S64,
+    Type::F32,
+    Type::F64,
     Type::F16,
     Type::F16x2,
     Type::Bf16,
     Type::Bf16x2,
-    Type::F32,
-    Type::F64,
 ];
-const SELECTED: &[Type] = &[
-    Type::B16,
-    Type::B32,
-    Type::B64,
-    Type::U16,
-    Type::U32,
-    Type::U64,
-    Type::S16,
-    Type::S32,
-    Type::S64,
-    Type::F32,
-    Type::F64,
-];
+const SELECTED: Range<usize> = 0..11;
 
-const EQUALITY: &Table<Comparison> = &[("eq", Comparison::Eq), ("ne", Comparison::Ne)];
-const SIGNED: &Table<Comparison> = &[
-    ("eq", Comparison::Eq),
-    ("ne", Comparison::Ne),
-    ("lt", Comparison::Lt),
-    ("le", Comparison::Le),
-    ("gt", Comparison::Gt),
-    ("ge", Comparison::Ge),
-];
-const UNSIGNED: &Table<Comparison> = &[
-    ("eq", Comparison::Eq),
-    ("ne", Comparison::Ne),
-    ("lt", Comparison::Lt),
-    ("le", Comparison::Le),
-    ("gt", Comparison::Gt),
-    ("ge", Comparison::Ge),
+/// All comparisons, in such an order that those of each kind of type are neighbours.
+const COMPARISONS: &Table<Comparison> = &[
     ("lo", Comparison::Lt),
     ("ls", Comparison::Le),
     ("hi", Comparison::Gt),
     ("hs", Comparison::Ge),
-];
-const FLOATS: &Table<Comparison> = &[
     ("eq", Comparison::Eq),
     ("ne", Comparison::Ne),
     ("lt", Comparison::Lt),
@@ -73,17 +48,21 @@ const FLOATS: &Table<Comparison> = &[
     ("num", Comparison::Num),
     ("nan", Comparison::Nan),
 ];
+const UNSIGNED: Range<usize> = 0..10;
+const SIGNED: Range<usize> = 4..10;
+const EQUALITY: Range<usize> = 4..6;
+const FLOATS: Range<usize> = 4..18;
 const COMBINATIONS: &Table<Logic> = &[("and", Logic::And), ("or", Logic::Or), ("xor", Logic::Xor)];
 
 /// What is asked of operands of type `ty`, how the answer is combined, and `.ftz`.
 fn question(reader: &mut Reader, ty: Type) -> Result<(Comparison, Option<Logic>, bool)> {
-    let table = match ty {
+    let known = match ty {
         Type::B16 | Type::B32 | Type::B64 => EQUALITY,
         _ if ty.is_float() => FLOATS,
         _ if ty.is_signed() => SIGNED,
         _ => UNSIGNED,
     };
-    let comparison = reader.choice(table, "a comparison that its type has, such as `.eq`")?;
+    let comparison = reader.choice(&COMPARISONS[known], "a comparison that its type has, such as `.eq`")?;
     let combination = reader.modifiers.take(COMBINATIONS);
     let flushes = matches!(ty, Type::F32 | Type::F16 | Type::F16x2);
     Ok((comparison, combination, flushes && reader.modifiers.flag("ftz")))
@@ -132,13 +111,13 @@ pub(super) fn set(reader: &mut Reader) -> Result<Op> {
 }
 
 pub(super) fn selp(reader: &mut Reader) -> Result<Op> {
-    let ty = reader.ty(SELECTED)?;
+    let ty = reader.ty(&COMPARED[SELECTED])?;
     let (dst, a, b, predicate) = (reader.dst(ty)?, reader.src(ty)?, reader.src(ty)?, reader.src(Type::Pred)?);
     Ok(Op::Select { ty, dst, a, b, predicate })
 }
 
 pub(super) fn slct(reader: &mut Reader) -> Result<Op> {
-    let ty = reader.ty(SELECTED)?;
+    let ty = reader.ty(&COMPARED[SELECTED])?;
     let c_ty = reader.ty(&[Type::S32, Type::F32])?;
     let flush = c_ty == Type::F32 && reader.modifiers.flag("ftz");
     let (dst, a, b, c) = (reader.dst(ty)?, reader.src(ty)?, reader.src(ty)?, reader.src(c_ty)?);

@@ -16,7 +16,7 @@ pub(super) const SPACES: &Table<Space> = &[
     ("param::entry", Space::Param),
     ("param::func", Space::Param),
 ];
-pub(super) const ORDERS: &Table<Order> = &[
+const ORDERS: &Table<Order> = &[
     ("weak", Order::Weak),
     ("volatile", Order::Strong),
     ("relaxed", Order::Strong),
@@ -26,7 +26,7 @@ pub(super) const ORDERS: &Table<Order> = &[
     ("mmio", Order::Strong),
 ];
 /// Who a strong operation is ordered with. All threads of a launch see one memory here, in one order.
-const SCOPES: &Table<()> = &[("cta", ()), ("cluster", ()), ("gpu", ()), ("sys", ())];
+pub(super) const SCOPES: &Table<()> = &[("cta", ()), ("cluster", ()), ("gpu", ()), ("sys", ())];
 const MEMORY: &[Type] = &[
     Type::B8,
     Type::B16,

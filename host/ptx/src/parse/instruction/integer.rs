@@ -5,8 +5,10 @@ use super::reader::Reader;
 use crate::module::{Carry, IntegerOp, IntegerUnary, Op, Operand, RegisterId, Type};
 use crate::parse::error::Result;
 
-/// The integers of arithmetic.
-const INTEGERS: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
+/// The integers of arithmetic, and two halves at once.
+const ALL: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::U16x2, Type::S16x2];
+/// Those that stand alone.
+const INTEGERS: &[Type] = ALL.split_at(6).0;
 /// Those that can be in a carry chain.
 const CHAINED: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
 const SIGNED: &[Type] = &[Type::S16, Type::S32, Type::S64];
@@ -36,7 +38,11 @@ fn product(op: IntegerOp, ty: Type) -> Type {
 /// `add`, `sub`, `addc`, `subc`.
 pub(super) fn sum(reader: &mut Reader, op: IntegerOp, reads: bool) -> Result<Op> {
     let carry = carry(reader, reads);
-    let ty = reader.ty(if carry == Carry::default() { INTEGERS } else { CHAINED })?;
+    let ty = reader.ty(match op {
+        _ if carry != Carry::default() => CHAINED,
+        IntegerOp::Add => ALL,
+        _ => INTEGERS,
+    })?;
     let saturate = ty == Type::S32 && carry == Carry::default() && reader.modifiers.flag("sat");
     Ok(Op::Integer { op, ty, saturate, carry, dst: reader.dst(ty)?, a: reader.src(ty)?, b: reader.src(ty)? })
 }
@@ -53,6 +59,14 @@ pub(super) fn subc(reader: &mut Reader) -> Result<Op> {
 pub(super) fn plain(reader: &mut Reader, op: IntegerOp) -> Result<Op> {
     let ty = reader.ty(INTEGERS)?;
     two_operands(reader, op, ty)
+}
+
+/// `min` and `max`.
+pub(super) fn extreme(reader: &mut Reader, op: IntegerOp) -> Result<Op> {
+    let ty = reader.ty(ALL)?;
+    let saturate = matches!(ty, Type::S32 | Type::S16x2) && reader.modifiers.flag("relu");
+    let (dst, a, b) = (reader.dst(ty)?, reader.src(ty)?, reader.src(ty)?);
+    Ok(Op::Integer { op, ty, saturate, carry: Carry::default(), dst, a, b })
 }
 
 fn two_operands(reader: &mut Reader, op: IntegerOp, ty: Type) -> Result<Op> {

@@ -9,13 +9,19 @@ mod bits;
 mod compare;
 mod control;
 mod convert;
+mod copy;
 mod data;
 mod float;
 mod integer;
+mod matrix;
+mod mbarrier;
 mod modifiers;
 mod reader;
 mod rules;
 mod warp;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use self::modifiers::Modifiers;
 use self::reader::Reader;
@@ -101,101 +107,122 @@ fn modifiers<'a>(cursor: &mut Cursor<'a>, opcode: &Token<'a>) -> Result<(Vec<&'a
     Ok((words, cursor.since(opcode.start, &last)))
 }
 
+/// All opcodes, by family, and what reads their instructions.
+#[rustfmt::skip]
+const OPCODES: &[(&str, Read)] = &[
+    ("add", arithmetic::add),
+    ("sub", arithmetic::sub),
+    ("mul", arithmetic::mul),
+    ("mad", arithmetic::mad),
+    ("div", arithmetic::div),
+    ("min", arithmetic::min),
+    ("max", arithmetic::max),
+    ("abs", arithmetic::abs),
+    ("neg", arithmetic::neg),
+
+    ("addc", integer::addc),
+    ("subc", integer::subc),
+    ("madc", integer::madc),
+    ("mul24", integer::mul24),
+    ("mad24", integer::mad24),
+    ("rem", integer::rem),
+    ("sad", integer::sad),
+    ("dp4a", integer::dp4a),
+    ("dp2a", integer::dp2a),
+
+    ("fma", float::fma),
+    ("rcp", float::rcp),
+    ("sqrt", float::sqrt),
+    ("rsqrt", float::rsqrt),
+    ("sin", float::sin),
+    ("cos", float::cos),
+    ("lg2", float::lg2),
+    ("ex2", float::ex2),
+    ("tanh", float::tanh),
+    ("copysign", float::copysign),
+    ("testp", float::testp),
+
+    ("setp", compare::setp),
+    ("set", compare::set),
+    ("selp", compare::selp),
+    ("slct", compare::slct),
+
+    ("and", bits::and),
+    ("or", bits::or),
+    ("xor", bits::xor),
+    ("not", bits::not),
+    ("cnot", bits::cnot),
+    ("lop3", bits::lop3),
+    ("shl", bits::shl),
+    ("shr", bits::shr),
+    ("shf", bits::shf),
+    ("popc", bits::popc),
+    ("clz", bits::clz),
+    ("brev", bits::brev),
+    ("bfind", bits::bfind),
+    ("bfe", bits::bfe),
+    ("bfi", bits::bfi),
+    ("bmsk", bits::bmsk),
+    ("szext", bits::szext),
+    ("fns", bits::fns),
+    ("prmt", bits::prmt),
+
+    ("cvt", convert::cvt),
+
+    ("mov", data::mov),
+    ("cvta", data::cvta),
+    ("isspacep", data::isspacep),
+    ("ld", data::ld),
+    ("ldu", data::ldu),
+    ("st", data::st),
+    ("prefetch", data::prefetch),
+    ("prefetchu", data::prefetch),
+    ("discard", data::discard),
+    ("applypriority", data::discard),
+    ("createpolicy", data::createpolicy),
+
+    ("atom", atomic::atom),
+    ("red", atomic::red),
+    ("membar", atomic::membar),
+    ("fence", atomic::fence),
+
+    ("bra", control::bra),
+    ("brx", control::brx),
+    ("call", control::call),
+    ("ret", control::ret),
+    ("exit", control::exit),
+    ("trap", control::trap),
+    ("brkpt", control::trap),
+    ("nanosleep", control::nanosleep),
+    ("pmevent", control::pmevent),
+    ("griddepcontrol", control::griddepcontrol),
+
+    ("bar", warp::bar),
+    ("barrier", warp::barrier),
+    ("shfl", warp::shfl),
+    ("vote", warp::vote),
+    ("match", warp::matching),
+    ("redux", warp::redux),
+    ("activemask", warp::activemask),
+    ("elect", warp::elect),
+
+    ("cp", copy::cp),
+    ("mbarrier", mbarrier::mbarrier),
+
+    ("mma", matrix::mma),
+    ("ldmatrix", matrix::ldmatrix),
+    ("stmatrix", matrix::stmatrix),
+    ("movmatrix", matrix::movmatrix),
+];
+
 /// What reads the instructions of an opcode.
 fn family(opcode: &str) -> Option<Read> {
-    let read: Read = match opcode {
-        "add" => arithmetic::add,
-        "sub" => arithmetic::sub,
-        "mul" => arithmetic::mul,
-        "mad" => arithmetic::mad,
-        "div" => arithmetic::div,
-        "min" => arithmetic::min,
-        "max" => arithmetic::max,
-        "abs" => arithmetic::abs,
-        "neg" => arithmetic::neg,
+    static BY_NAME: LazyLock<HashMap<&str, Read>> = LazyLock::new(|| OPCODES.iter().copied().collect());
+    BY_NAME.get(opcode).copied()
+}
 
-        "addc" => integer::addc,
-        "subc" => integer::subc,
-        "madc" => integer::madc,
-        "mul24" => integer::mul24,
-        "mad24" => integer::mad24,
-        "rem" => integer::rem,
-        "sad" => integer::sad,
-        "dp4a" => integer::dp4a,
-        "dp2a" => integer::dp2a,
-
-        "fma" => float::fma,
-        "rcp" => float::rcp,
-        "sqrt" => float::sqrt,
-        "rsqrt" => float::rsqrt,
-        "sin" => float::sin,
-        "cos" => float::cos,
-        "lg2" => float::lg2,
-        "ex2" => float::ex2,
-        "tanh" => float::tanh,
-        "copysign" => float::copysign,
-        "testp" => float::testp,
-
-        "setp" => compare::setp,
-        "set" => compare::set,
-        "selp" => compare::selp,
-        "slct" => compare::slct,
-
-        "and" => bits::and,
-        "or" => bits::or,
-        "xor" => bits::xor,
-        "not" => bits::not,
-        "cnot" => bits::cnot,
-        "lop3" => bits::lop3,
-        "shl" => bits::shl,
-        "shr" => bits::shr,
-        "shf" => bits::shf,
-        "popc" => bits::popc,
-        "clz" => bits::clz,
-        "brev" => bits::brev,
-        "bfind" => bits::bfind,
-        "bfe" => bits::bfe,
-        "bfi" => bits::bfi,
-        "bmsk" => bits::bmsk,
-        "szext" => bits::szext,
-        "fns" => bits::fns,
-        "prmt" => bits::prmt,
-
-        "cvt" => convert::cvt,
-
-        "mov" => data::mov,
-        "cvta" => data::cvta,
-        "isspacep" => data::isspacep,
-        "ld" => data::ld,
-        "ldu" => data::ldu,
-        "st" => data::st,
-        "prefetch" | "prefetchu" => data::prefetch,
-        "discard" | "applypriority" => data::discard,
-        "createpolicy" => data::createpolicy,
-
-        "atom" => atomic::atom,
-        "red" => atomic::red,
-        "membar" => atomic::membar,
-        "fence" => atomic::fence,
-
-        "bra" => control::bra,
-        "brx" => control::brx,
-        "call" => control::call,
-        "ret" => control::ret,
-        "exit" => control::exit,
-        "trap" | "brkpt" => control::trap,
-        "nanosleep" => control::nanosleep,
-        "pmevent" => control::pmevent,
-        "griddepcontrol" => control::griddepcontrol,
-
-        "bar" => warp::bar,
-        "barrier" => warp::barrier,
-        "shfl" => warp::shfl,
-        "vote" => warp::vote,
-        "match" => warp::matching,
-        "redux" => warp::redux,
-        "activemask" => warp::activemask,
-        _ => return None,
-    };
-    Some(read)
+/// The names of all opcodes.
+#[cfg(test)]
+pub(super) fn opcodes() -> impl Iterator<Item = &'static str> {
+    OPCODES.iter().map(|(name, _)| *name)
 }

@@ -27,15 +27,19 @@ pub(super) const TYPES: &Table<Type> = &[
     ("bf16x2", Type::Bf16x2),
     ("f32", Type::F32),
     ("f64", Type::F64),
+    ("u16x2", Type::U16x2),
+    ("s16x2", Type::S16x2),
+    ("tf32", Type::Tf32),
 ];
 
 /// Roundings of arithmetic.
 pub(super) const ROUNDINGS: &Table<Rounding> =
     &[("rn", Rounding::NearestEven), ("rz", Rounding::Zero), ("rm", Rounding::Down), ("rp", Rounding::Up)];
 
-/// The type that a modifier or directive names.
+/// The type that a directive names. What only instructions know has no registers or variables of its own.
 pub(in crate::parse) fn type_named(name: &str) -> Option<Type> {
-    TYPES.iter().find(|(known, _)| *known == name).map(|(_, ty)| *ty)
+    let declared = |ty: Type| !matches!(ty, Type::U16x2 | Type::S16x2 | Type::Tf32);
+    TYPES.iter().find(|(known, ty)| *known == name && declared(*ty)).map(|(_, ty)| *ty)
 }
 
 /// The modifiers of one instruction that nobody has asked for yet.

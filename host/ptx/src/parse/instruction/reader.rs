@@ -164,6 +164,11 @@ impl<'a> Reader<'_, 'a> {
         if count == 1 {
             return Ok(vec![self.dst_or_sink(ty, fit)?]);
         }
+        self.dst_braced(count, ty, fit)
+    }
+
+    /// In braces, `count` registers or `_`.
+    pub(super) fn dst_braced(&mut self, count: usize, ty: Type, fit: Fit) -> Result<Vec<Option<RegisterId>>> {
         let elements = self.vector(count)?.into_iter();
         elements
             .map(|(position, value)| match value {
@@ -181,6 +186,11 @@ impl<'a> Reader<'_, 'a> {
         if count == 1 {
             return Ok(vec![self.source(ty, fit)?]);
         }
+        self.src_braced(count, ty, fit)
+    }
+
+    /// In braces, `count` values.
+    pub(super) fn src_braced(&mut self, count: usize, ty: Type, fit: Fit) -> Result<Vec<Operand>> {
         let elements = self.vector(count)?.into_iter();
         elements
             .map(|(position, value)| match value {
@@ -284,6 +294,19 @@ impl<'a> Reader<'_, 'a> {
         };
         let register = self.register(name, Type::Pred, Fit::Exact, raw.position)?;
         Ok(Predicate { register, negated })
+    }
+
+    /// Whether the next operand is a predicate.
+    pub(super) fn predicate_is_next(&mut self) -> Result<bool> {
+        let Some(Raw { position, kind }) = self.operands.front() else { return Ok(false) };
+        match *kind {
+            RawKind::Negated(_) => Ok(true),
+            RawKind::Value(Value::Name { name, component: None, offset: 0 }) => {
+                let found = self.body.find(self.outer, name, *position)?;
+                Ok(matches!(found, Some(Named::Register(register)) if self.body.function.ty(register) == Type::Pred))
+            }
+            _ => Ok(false),
+        }
     }
 
     /// A number that has to be written as one, in this range.

@@ -147,3 +147,10 @@ pub(super) fn activemask(reader: &mut Reader) -> Result<Op> {
     reader.ty(&[Type::B32])?;
     Ok(Op::ActiveMask { dst: reader.dst(Type::B32)? })
 }
+
+pub(super) fn elect(reader: &mut Reader) -> Result<Op> {
+    synchronous(reader)?;
+    let [dst, leads] = reader.dst_pair(Type::B32, Type::Pred)?;
+    let Some(leads) = leads else { return Err(reader.wrong("needs a predicate behind `|`, which is what it is for")) };
+    Ok(Op::Elect { dst, leads, mask: reader.src(Type::B32)? })
+}

@@ -87,6 +87,12 @@ fn forms() {
         ("not.pred %p, %q", "IntegerUnary { op: Not, ty: Pred, dst: %p, a: %q }"),
         ("not.b32 %r1, %r2", "IntegerUnary { op: Not, ty: B32, dst: %r1, a: %r2 }"),
         ("cnot.b64 %d1, %d2", "IntegerUnary { op: Cnot, ty: B64, dst: %d1, a: %d2 }"),
+        (
+            "lop3.or.b32 _|%p, %r2, %r3, %r4, 1, !%q",
+            "Logic3 { dst: None, a: %r2, b: %r3, c: %r4, table: 1, truth: Some((Or, %p, Predicate { register: %q, negated: true })) }",
+        ),
+        ("min.relu.s16x2 %r1, %r2, %r3", "Integer { op: Min, ty: S16x2, saturate: true, dst: %r1, a: %r2, b: %r3 }"),
+        ("add.u16x2 %r1, %r2, 65537", "Integer { op: Add, ty: U16x2, dst: %r1, a: %r2, b: Immediate(65537) }"),
         ("lop3.b32 %r1, %r2, %r3, %r4, 0xE8", "Logic3 { dst: %r1, a: %r2, b: %r3, c: %r4, table: 232 }"),
         ("shl.b64 %d1, %d2, %r1", "Integer { op: Shl, ty: B64, dst: %d1, a: %d2, b: %r1 }"),
         ("shr.s16 %h1, %h2, 40", "Integer { op: Shr, ty: S16, dst: %h1, a: %h2, b: Immediate(40) }"),

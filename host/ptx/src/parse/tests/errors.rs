@@ -8,12 +8,8 @@ use crate::parse::parse;
 fn instructions() {
     let cases = [
         (
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1}, {%r2}, {%r3}, {%r4}",
-            "line 26, column 1: `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` is not an instruction that can be translated; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
-        ),
-        (
-            "cp.async.ca.shared.global [tile], [%d1], 16",
-            "line 26, column 1: `cp.async.ca.shared.global` is not an instruction that can be translated; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
+            "wgmma.fence.sync.aligned",
+            "line 26, column 1: `wgmma.fence.sync.aligned` is not an instruction that can be translated; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
         ),
         (
             "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [table, {%f1, %f2}]",
@@ -24,8 +20,8 @@ fn instructions() {
             "line 26, column 1: `frobnicate` is not an instruction that can be translated; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
         ),
         (
-            "add.u16x2 %r1, %r2, %r3",
-            "line 26, column 1: `add.u16x2` cannot be translated: `.u16x2` is unknown or out of place in it; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
+            "sub.u16x2 %r1, %r2, %r3",
+            "line 26, column 1: `sub.u16x2` has no form for the type `.u16x2`; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
         ),
         (
             "add.u8 %h1, %h2, %h3",
@@ -122,9 +118,15 @@ fn instructions() {
             "cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2",
             "line 26, column 1: `cvt.rn.satfinite.e4m3x2.f32` cannot be translated: `.e4m3x2` is unknown or out of place in it; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
         ),
+        ("cvt.rm.tf32.f32 %r1, %f1", "line 26, column 1: `cvt.rm.tf32.f32` needs `.rna`, `.rn` or `.rz`"),
+        ("cvt.rna.tf32.f32 %f1, %f2", "line 26, column 18: `%f1` is `.f32`, where `cvt.rna.tf32.f32` needs `.tf32`"),
         (
-            "cvt.rna.tf32.f32 %r1, %f1",
-            "line 26, column 1: `cvt.rna.tf32.f32` cannot be translated: `.tf32` is unknown or out of place in it; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
+            "cvt.rna.relu.tf32.f32 %r1, %f1",
+            "line 26, column 1: `cvt.rna.relu.tf32.f32` cannot be translated: `.relu` is unknown or out of place in it; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
+        ),
+        (
+            "cvt.rn.tf32.f64 %r1, %g1",
+            "line 26, column 1: `cvt.rn.tf32.f64` is not an instruction that can be translated; a module that only a GPU's driver has to understand can be given to `module.cuda-only`",
         ),
         ("ld.global.u32 %h1, [%d1]", "line 26, column 15: `%h1` is `.b16`, where `ld.global.u32` needs `.u32`"),
         ("ld.global.f32 %f1, %d1", "line 26, column 20: an address in brackets is needed"),

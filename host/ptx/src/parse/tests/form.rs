@@ -79,6 +79,9 @@ fn show(function: &Function, instruction: &Instruction) -> String {
         "flush: false, ",
         ", combine: None",
         ", second: None",
+        ", truth: None",
+        ", given: None",
+        ", ignored: None",
         "order: Weak, ",
     ];
     off.iter().fold(shown, |shown, off| shown.replace(off, ""))

@@ -7,4 +7,6 @@ mod floats;
 mod form;
 mod memory;
 mod modules;
+mod readme;
+mod tensor;
 mod types;

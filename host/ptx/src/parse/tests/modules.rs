@@ -21,7 +21,7 @@ fn count(functions: &[Function], is: impl Fn(&Statement) -> bool) -> usize {
 }
 
 /// Kernels of the tests: name, text.
-pub(super) const KERNELS: [(&str, &str); 8] = [
+pub(super) const KERNELS: [(&str, &str); 9] = [
     ("adam", include_str!("../../../tests/kernels/adam.ptx")),
     ("half", include_str!("../../../tests/kernels/half.ptx")),
     ("heat", include_str!("../../../tests/kernels/heat.ptx")),
@@ -30,6 +30,7 @@ pub(super) const KERNELS: [(&str, &str); 8] = [
     ("reduce", include_str!("../../../tests/kernels/reduce.ptx")),
     ("saxpy", include_str!("../../../tests/kernels/saxpy.ptx")),
     ("softmax", include_str!("../../../tests/kernels/softmax.ptx")),
+    ("tensor", include_str!("../../../tests/kernels/tensor.ptx")),
 ];
 
 #[test]

@@ -15,10 +15,20 @@ impl Body<'_, '_> {
                 let value = self.b.binary(logic(*op), a, b);
                 self.write(*dst, *ty, value);
             }
-            Op::Logic3 { dst, a, b, c, table } => {
+            Op::Logic3 { dst, a, b, c, table, truth } => {
                 let [a, b, c] = self.three(a, b, c, Type::B32)?;
                 let value = self.logic3(a, b, c, *table);
-                self.write(*dst, Type::B32, value);
+                let truth = truth.as_ref().map(|(op, register, with)| {
+                    let (zero, with) = (self.b.i32(0), self.predicate(with));
+                    let some = self.b.ne(value, zero);
+                    (*register, self.b.binary(logic(*op), some, with))
+                });
+                if let Some(dst) = dst {
+                    self.write(*dst, Type::B32, value);
+                }
+                if let Some((register, holds)) = truth {
+                    self.write(register, Type::Pred, holds);
+                }
             }
             Op::FunnelShift { left, wrap, dst, a, b, c } => {
                 let [low, high, amount] = self.three(a, b, c, Type::U32)?;

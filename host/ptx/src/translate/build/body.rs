@@ -274,7 +274,11 @@ impl<'w, 'a> Body<'w, 'a> {
                 Ok(())
             }
             Op::IsSpace { space, dst, src } => self.is_space(*space, *dst, src),
-            Op::Load { .. } | Op::Store { .. } => self.memory(op),
+            Op::Load { .. } | Op::Store { .. } | Op::AsyncCopy { .. } => self.memory(op),
+            Op::MbarrierInit { .. }
+            | Op::MbarrierArrive { .. }
+            | Op::MbarrierTest { .. }
+            | Op::MbarrierPending { .. } => self.mbarrier(op),
             Op::Atomic { .. } => self.atomic(op),
             Op::Convert { .. } | Op::ConvertPack { .. } => self.convert(op),
             Op::Integer { .. }
@@ -294,14 +298,6 @@ impl<'w, 'a> Body<'w, 'a> {
             | Op::Dot2 { .. } => self.bits(op),
             Op::Float { .. } | Op::Fma { .. } | Op::FloatUnary { .. } | Op::Test { .. } => self.float(op),
             Op::SetPredicate { .. } | Op::Set { .. } | Op::Select { .. } | Op::SelectBySign { .. } => self.compare(op),
-            Op::Barrier { .. }
-            | Op::BarrierArrive { .. }
-            | Op::WarpBarrier { .. }
-            | Op::Shuffle { .. }
-            | Op::Vote { .. }
-            | Op::Match { .. }
-            | Op::Redux { .. }
-            | Op::ActiveMask { .. } => self.warp(op),
             Op::Call { callee, returns, arguments } => self.call(callee, returns, arguments),
             Op::Branch { target, .. } => {
                 let block = self.target(*target);
@@ -327,6 +323,8 @@ impl<'w, 'a> Body<'w, 'a> {
                 Ok(())
             }
             Op::Hint | Op::Fence | Op::Yield => Ok(()),
+            // Whatever is left is where threads meet.
+            other => self.warp(other),
         }
     }
 

@@ -5,7 +5,7 @@ use super::float::{direction, half_of, is_half};
 use super::operand::kind;
 use crate::module::{FloatMode, Op, Operand, Rounding, Type};
 use crate::translate::error::Result;
-use crate::translate::helper::{Direction, Helper};
+use crate::translate::helper::{Direction, Format, Helper};
 use crate::translate::ir::{Kind, Unary, Value};
 
 impl Body<'_, '_> {
@@ -173,12 +173,34 @@ impl Body<'_, '_> {
                 self.f64_to_half(to, wide, rounding)
             }
             (Kind::F64, Type::F16 | Type::Bf16) => self.f64_to_half(to, value, rounding),
+            (Kind::F32, Type::Tf32) => return self.f32_to_tf32(value, mode),
             _ => value,
         };
         let value = if is_half(to) { value } else { self.b.canonical(value) };
         self.finished(to, mode, value)
     }
 }
+
+impl Body<'_, '_> {
+    /// The upper bits of an `f32`, its lower ones 0.
+    fn f32_to_tf32(&mut self, value: Value, mode: FloatMode) -> Value {
+        let wide = self.b.unary(Unary::Promote, value);
+        let rounding = Helper::Round(Format::Tf32, direction(mode.rounding));
+        let short = self.shop.call(&mut self.b, rounding, &[wide]);
+        let place = self.b.i32(TF32_PLACE);
+        let bits = self.b.shl(short, place);
+        if !mode.relu {
+            return bits;
+        }
+        // A NaN has no sign here.
+        let zero = self.b.i32(0);
+        let negative = self.b.lt_s(bits, zero);
+        self.b.select(negative, zero, bits)
+    }
+}
+
+/// Bits of an `f32` that `tf32` lacks.
+const TF32_PLACE: u32 = 13;
 
 /// The least and the largest number of an integer type.
 fn bounds(ty: Type) -> (i128, i128) {

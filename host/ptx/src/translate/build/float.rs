@@ -38,7 +38,7 @@ impl Body<'_, '_> {
     }
 
     /// Applies an operation to the operands, or for packed types to their halves.
-    fn by_halves(
+    pub(super) fn by_halves(
         &mut self,
         ty: Type,
         operands: &[&Operand],
@@ -50,8 +50,11 @@ impl Body<'_, '_> {
         }
         let Some(half) = half_of(ty) else { return apply(self, ty, &values) };
         let sixteen = self.b.i32(16);
-        let lower: Vec<Value> = values.iter().map(|value| self.narrow(*value, Type::B16)).collect();
-        let upper: Vec<Value> = values.iter().map(|value| self.b.shr_u(*value, sixteen)).collect();
+        let lower: Vec<Value> = values.iter().map(|value| self.narrow(*value, half)).collect();
+        let upper: Vec<Value> = values
+            .iter()
+            .map(|value| if half.is_signed() { self.b.shr_s(*value, sixteen) } else { self.b.shr_u(*value, sixteen) })
+            .collect();
         let (lower, upper) = (apply(self, half, &lower)?, apply(self, half, &upper)?);
         Ok(self.packed(lower, upper))
     }
@@ -346,6 +349,8 @@ pub(super) fn half_of(ty: Type) -> Option<Type> {
     match ty {
         Type::F16x2 => Some(Type::F16),
         Type::Bf16x2 => Some(Type::Bf16),
+        Type::U16x2 => Some(Type::U16),
+        Type::S16x2 => Some(Type::S16),
         _ => None,
     }
 }

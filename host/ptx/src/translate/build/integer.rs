@@ -10,6 +10,21 @@ use crate::translate::ir::{Binary, Kind, Unary, Value};
 impl Body<'_, '_> {
     pub(super) fn integer(&mut self, op: &Op) -> Result<()> {
         match op {
+            Op::Integer { op: op @ (IntegerOp::Min | IntegerOp::Max), ty, saturate, dst, a, b, .. } => {
+                let value = self.by_halves(*ty, &[a, b], |body, ty, values| {
+                    let value = body.extreme(*op == IntegerOp::Max, ty.is_signed(), values[0], values[1]);
+                    if !saturate {
+                        return Ok(value);
+                    }
+                    let zero = body.b.i32(0);
+                    Ok(body.extreme(true, true, value, zero))
+                })?;
+                self.write(*dst, *ty, value);
+            }
+            Op::Integer { op: IntegerOp::Add, ty: ty @ (Type::U16x2 | Type::S16x2), dst, a, b, .. } => {
+                let value = self.by_halves(*ty, &[a, b], |body, _, values| Ok(body.b.add(values[0], values[1])))?;
+                self.write(*dst, *ty, value);
+            }
             Op::Integer { op: op @ (IntegerOp::Add | IntegerOp::Sub), ty, saturate, carry, dst, a, b } => {
                 let (a, b) = (self.operand(a, *ty)?, self.operand(b, *ty)?);
                 let value = self.sum(*op == IntegerOp::Sub, *ty, *saturate, *carry, a, b);
@@ -25,7 +40,6 @@ impl Body<'_, '_> {
                 let (value, ty) = match op {
                     IntegerOp::Div => (self.divide(*ty, a, b), *ty),
                     IntegerOp::Rem => (self.remainder(*ty, a, b), *ty),
-                    IntegerOp::Min | IntegerOp::Max => (self.extreme(*op == IntegerOp::Max, ty.is_signed(), a, b), *ty),
                     _ => self.product(*op, *ty, a, b),
                 };
                 self.write(*dst, ty, value);

@@ -5,6 +5,7 @@ use super::operand::{kind, unsigned};
 use crate::kernel::Launch;
 use crate::module::{Address, Op, Operand, Order, RegisterId, Space, Type};
 use crate::translate::error::Result;
+use crate::translate::helper::Helper;
 use crate::translate::ir::{Access, Inst, Kind, Memory, Value};
 
 /// Where an access goes: a base, what is added to it, and in which memory.
@@ -44,8 +45,57 @@ impl Body<'_, '_> {
                     self.store(target, offset, *ty, value, atomic);
                 }
             }
+            Op::AsyncCopy { bytes, to, from, given, ignored } => {
+                let (to, from) = (self.target_of(Space::Shared, to)?, self.target_of(Space::Global, from)?);
+                let nothing = self.b.i32(0);
+                let given = match (given, ignored) {
+                    (Some(given), _) => Some(self.operand(given, Type::U32)?),
+                    (None, Some(ignored)) => {
+                        let (ignored, all) = (self.predicate(ignored), self.b.i32(*bytes));
+                        Some(self.b.select(ignored, nothing, all))
+                    }
+                    (None, None) => None,
+                };
+                match given {
+                    None => self.copy(to, from, *bytes)?,
+                    Some(given) => self.copy_some(to, from, *bytes, given)?,
+                }
+            }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// So many bytes, read before any is written.
+    fn copy(&mut self, to: Target, from: Target, bytes: u32) -> Result<()> {
+        let (ty, step) = if bytes == 4 { (Type::B32, 4) } else { (Type::B64, 8) };
+        let mut values = Vec::new();
+        for offset in (0..u64::from(bytes)).step_by(step) {
+            values.push((offset, self.load(from, offset, ty, false)?));
+        }
+        for (offset, value) in values {
+            self.store(to, offset, ty, value, false);
+        }
+        Ok(())
+    }
+
+    /// The first `given` bytes, and zeros for the others.
+    fn copy_some(&mut self, to: Target, from: Target, bytes: u32, given: Value) -> Result<()> {
+        let all = self.b.i32(bytes);
+        let (whole, part, behind) = (self.b.block(), self.b.block(), self.b.block());
+        let complete = self.b.le_u(all, given);
+        self.b.branch(complete, whole, part);
+        self.b.start(whole);
+        self.copy(to, from, bytes)?;
+        self.b.jump(behind);
+        self.b.start(part);
+        let [to, from] = [to, from].map(|target| {
+            let offset = self.b.i64(target.offset);
+            self.b.add(target.base, offset)
+        });
+        self.shop.call(&mut self.b, Helper::CopyPart, &[to, from, given, all]);
+        self.b.jump(behind);
+        self.b.start(behind);
         Ok(())
     }
 

@@ -19,6 +19,8 @@ pub mod compare;
 pub mod convert;
 pub mod float;
 pub mod integer;
+pub mod matrix;
+pub mod mbarrier;
 pub mod memory;
 pub mod operand;
 pub mod program;

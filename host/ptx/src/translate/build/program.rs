@@ -8,6 +8,7 @@ use super::ssa::Builder;
 use crate::kernel::Options;
 use crate::layout::Layout;
 use crate::module::{Function as PtxFunction, FunctionId, Module, Position, Space, Symbol};
+use crate::translate::collective::Collective;
 use crate::translate::error::{Result, TranslateError};
 use crate::translate::helper::Helper;
 use crate::translate::ir::{Function, Kind, Program, Routine, Value};
@@ -45,6 +46,7 @@ pub struct Workshop<'a> {
     shared: HashMap<(Option<FunctionId>, u32), u64>,
     locals: HashMap<FunctionId, Vec<u64>>,
     helpers: HashMap<Helper, Routine>,
+    collectives: Vec<(Collective, Routine)>,
     routines: HashMap<FunctionId, Routine>,
     pending: Vec<(FunctionId, Routine)>,
     functions: Vec<Option<Function>>,
@@ -92,6 +94,7 @@ impl<'a> Workshop<'a> {
             shared: HashMap::new(),
             locals: HashMap::new(),
             helpers: HashMap::new(),
+            collectives: Vec::new(),
             routines: HashMap::new(),
             pending: Vec::new(),
             functions: Vec::new(),
@@ -109,6 +112,8 @@ impl<'a> Workshop<'a> {
             program: Program {
                 body,
                 functions: workshop.functions.into_iter().flatten().collect(),
+                exchange: workshop.collectives.iter().map(|(collective, _)| collective.bytes()).max().unwrap_or(0),
+                collectives: workshop.collectives.into_iter().map(|(_, routine)| routine).collect(),
                 table: workshop.table,
             },
             asking,
@@ -162,6 +167,21 @@ impl<'a> Workshop<'a> {
     pub fn call(&mut self, builder: &mut Builder, helper: Helper, arguments: &[Value]) -> Value {
         let routine = self.helper(helper);
         builder.call(routine, arguments.to_vec(), helper.signature().1)
+    }
+
+    /// The number of a routine for whole warps, which is made when it is first asked for.
+    pub fn collective(&mut self, collective: Collective) -> u32 {
+        if let Some(number) = self.collectives.iter().position(|(known, _)| *known == collective) {
+            return number as u32;
+        }
+        let routine = self.reserve();
+        self.collectives.push((collective, routine));
+        let mut builder = Builder::new(Collective::ARGUMENTS.to_vec(), None, self.options.canonical_nans);
+        collective.build(&mut builder);
+        let mut function = builder.finish();
+        crate::translate::tidy::tidy(&mut function);
+        self.functions[routine.0 as usize] = Some(function);
+        self.collectives.len() as u32 - 1
     }
 
     fn reserve(&mut self) -> Routine {

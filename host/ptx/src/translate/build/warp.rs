@@ -4,10 +4,10 @@
 //! stands in `lower::meet`.
 
 use super::body::Body;
-use crate::module::{AtomicOp, BarrierReduction, Op, Operand, Shuffle, Type, Vote};
+use crate::module::{AtomicOp, BarrierReduction, Op, Operand, RegisterId, Shuffle, Type, Vote};
 use crate::translate::error::Result;
 use crate::translate::frame;
-use crate::translate::ir::{Input, Kind, Suspension, Terminator, Value};
+use crate::translate::ir::{Input, Kind, Suspension, Terminator, Unary, Value};
 use crate::translate::meeting;
 
 impl Body<'_, '_> {
@@ -75,7 +75,14 @@ impl Body<'_, '_> {
                 self.write(*dst, Type::B32, mask);
                 Ok(())
             }
-            _ => Ok(()),
+            Op::Elect { dst, leads, mask } => {
+                let mask = self.operand(mask, Type::B32)?;
+                self.meet(meeting::VOTE, Some(mask), None, None);
+                let group = self.received(4);
+                self.elect(*dst, *leads, group);
+                Ok(())
+            }
+            other => self.matrix(other),
         }
     }
 
@@ -86,7 +93,7 @@ impl Body<'_, '_> {
         self.b.start(next);
     }
 
-    fn meet(&mut self, purpose: u32, mask: Option<Value>, value: Option<Value>, source: Option<Value>) {
+    pub(super) fn meet(&mut self, purpose: u32, mask: Option<Value>, value: Option<Value>, source: Option<Value>) {
         self.suspend(Suspension::Meeting { purpose, mask, value, source });
     }
 
@@ -170,6 +177,21 @@ impl Body<'_, '_> {
             self.write(*valid, Type::Pred, within);
         }
         Ok(())
+    }
+
+    /// The lowest lane of those that came.
+    fn elect(&mut self, dst: Option<RegisterId>, leads: RegisterId, group: Value) {
+        let (one, zero) = (self.b.i32(1), self.b.i32(0));
+        let negated = self.b.sub(zero, group);
+        let lowest = self.b.and(group, negated);
+        let below = self.b.sub(lowest, one);
+        let leader = self.b.unary(Unary::Popcnt, below);
+        let lane = self.lane();
+        let first = self.b.eq(leader, lane);
+        if let Some(dst) = dst {
+            self.write(dst, Type::B32, leader);
+        }
+        self.write(leads, Type::Pred, first);
     }
 
     fn reduction(&mut self, op: AtomicOp, signed: bool) -> Result<u32> {

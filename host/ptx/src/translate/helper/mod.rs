@@ -2,6 +2,7 @@
 
 mod functions;
 mod integers;
+mod memory;
 mod rounding;
 
 pub use functions::exp2;
@@ -34,6 +35,8 @@ pub enum Format {
     Bf16,
     /// 8 and 23.
     F32,
+    /// 8 and 10, without the zeros that follow in an `f32`.
+    Tf32,
 }
 
 /// A function that a kernel may need.
@@ -60,6 +63,8 @@ pub enum Helper {
         /// Of 64 bits.
         wide: bool,
     },
+    /// So many bytes to an address from another, of which the last are not given and become 0; gives how many it copied.
+    CopyPart,
     /// The bits of an `f16` to `f32`.
     Widen,
     /// An `f64` to the bits of a narrower format.
@@ -100,6 +105,7 @@ impl Helper {
             Self::Reverse { wide } => (vec![int(wide)], int(wide)),
             Self::FindNthSet => (vec![Kind::I32; 3], Kind::I32),
             Self::AtomicExtreme { wide, .. } => (vec![Kind::I64, int(wide)], int(wide)),
+            Self::CopyPart => (vec![Kind::I64, Kind::I64, Kind::I32, Kind::I32], Kind::I32),
             Self::Widen => (vec![Kind::I32], Kind::F32),
             Self::Round(..) => (vec![Kind::F64], Kind::I32),
             Self::AddOdd | Self::DivOdd | Self::Add64(_) | Self::Mul64(_) | Self::Div64(_) => {
@@ -113,7 +119,7 @@ impl Helper {
 
     /// Whether it does nothing but compute.
     pub fn pure(self) -> bool {
-        !matches!(self, Self::AtomicExtreme { .. })
+        !matches!(self, Self::AtomicExtreme { .. } | Self::CopyPart)
     }
 
     /// Writes it.
@@ -123,6 +129,7 @@ impl Helper {
             Self::Reverse { wide } => integers::reverse(b, wide),
             Self::FindNthSet => integers::find_nth_set(b),
             Self::AtomicExtreme { larger, signed, wide } => integers::atomic_extreme(b, larger, signed, wide),
+            Self::CopyPart => memory::copy_part(b),
             Self::Widen => rounding::widen(b),
             Self::Round(format, direction) => rounding::round(b, format, direction),
             Self::AddOdd => rounding::add_odd(b),

@@ -38,6 +38,7 @@ pub fn round(b: &mut Builder, format: Format, direction: Direction) -> Value {
         Format::F16 => (10, -14_i64, 0x7c00_u32, 0x7fff_u32, 15),
         Format::Bf16 => (7, -126, 0x7f80, 0x7fff, 15),
         Format::F32 => (23, -126, 0x7f80_0000, 0x7fff_ffff, 31),
+        Format::Tf32 => (10, -126, 0x3fc00, 0x3ffff, 18),
     };
     let x = b.argument(0);
     let bits = b.reinterpret(x, Kind::I64);

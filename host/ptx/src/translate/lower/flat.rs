@@ -4,6 +4,7 @@
 
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
+use super::clear::clear;
 use super::module::{Functions, Parts, block_index, prologue};
 use super::plan::Plan;
 use super::structure::{self, Exits, copies};
@@ -64,6 +65,7 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
     sink.local_get(first).local_get(last).i64_ge_u().br_if(1);
     block_index(&mut unit.code, first);
+    clear(&mut unit.code, parts);
     unit.preamble();
     let mut sink = unit.sink();
     sink.i32_const(0).local_set(linear);

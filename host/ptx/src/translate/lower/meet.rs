@@ -80,7 +80,12 @@ pub fn add(functions: &mut Functions, parts: &Parts<'_>) {
     sink.local_get(l.rest).local_get(l.group).i32_const(-1).i32_xor().i32_and().local_set(l.rest);
     // Somebody is missing: they go on waiting. Who comes for the active mask waits for nobody.
     sink.local_get(l.purpose).i32_const(meeting::ACTIVE as i32).i32_ne();
-    sink.local_get(l.mask).local_get(l.record).i32_load(of_warp(frame::EXITED)).local_get(l.group).i32_or();
+    sink.local_get(l.mask).local_get(l.record).i32_load(of_warp(frame::EXITED));
+    if !parts.program.collectives.is_empty() {
+        // A routine for whole warps waits for all lanes.
+        sink.i32_const(0).local_get(l.purpose).i32_const(meeting::COLLECTIVE as i32).i32_lt_u().select();
+    }
+    sink.local_get(l.group).i32_or();
     sink.i32_const(-1).i32_xor().i32_and().i32_const(0).i32_ne().i32_and().br_if(0);
     exchange(sink, parts, l);
     sink.local_get(l.released).local_get(l.group).i32_or().local_set(l.released);
@@ -142,6 +147,11 @@ fn exchange(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
         sink.i32_load(of_frame(frame::VALUE)).i32_store(of_frame(frame::RESULT));
     });
     sink.br(1).end();
+    for (number, routine) in (0..).zip(&parts.program.collectives) {
+        is(sink, meeting::COLLECTIVE + number);
+        sink.local_get(l.base).i32_const((parts.layout.frames + frame::EXCHANGE) as i32).i32_add();
+        sink.i32_const(parts.frame_bytes as i32).call(parts.first_routine + routine.0).br(1).end();
+    }
     is(sink, meeting::MATCH);
     matches(sink, parts, l);
     sink.br(1).end();

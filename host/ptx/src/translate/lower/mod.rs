@@ -7,10 +7,12 @@
 //! | [`plan`] | which values get a local, and which are computed where they are used |
 //! | [`structure`] | blocks and jumps as nested `block`, `loop`, `if` |
 //! | [`ops`] | one operation |
+//! | [`clear`] | what a block finds in its memory: zeros |
 //! | [`flat`] | `run` for kernels whose threads never wait: the loop over threads round the body |
 //! | [`region`] | a region of a body whose threads wait |
 //! | [`schedule`], [`meet`] | `run` for those: who runs next, and what lanes exchange |
 
+mod clear;
 mod flat;
 mod meet;
 mod module;

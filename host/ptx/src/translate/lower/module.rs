@@ -116,7 +116,7 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let regions = Regions::of(&body).ok_or_else(too_many)?;
     let uniform = uniform_values(&body, &program);
     let waits = !regions.regions.is_empty();
-    let frames = region::Frames::new(&body, &regions, &uniform);
+    let frames = region::Frames::new(&body, program.exchange, &regions, &uniform);
     let parameter_bytes =
         entry.parameters.iter().map(|parameter| parameter.offset + parameter.bytes).max().unwrap_or(0);
     let calls = program.functions.iter().any(|function| function.device);

@@ -35,7 +35,7 @@ pub struct Frames {
 
 impl Frames {
     /// Values that are never needed at the same head may lie at the same place.
-    pub fn new(body: &Function, regions: &Regions, uniform: &[bool]) -> Self {
+    pub fn new(body: &Function, exchange: u32, regions: &Regions, uniform: &[bool]) -> Self {
         let whole = Graph::of(body);
         let live = live_in(body, &whole, |value| !uniform[value.0 as usize]);
         let mut needed = HashMap::new();
@@ -53,7 +53,7 @@ impl Frames {
         values.sort_unstable_by_key(|value| (std::cmp::Reverse(body.kind(*value).bytes()), *value));
         let mut taken: HashMap<u32, HashSet<u32>> = HashMap::new();
         let mut offsets = HashMap::new();
-        let start = (frame::HEADER + body.call_area).next_multiple_of(8);
+        let start = (call_area(exchange) + body.call_area).next_multiple_of(8);
         let mut end = start;
         for value in values {
             let bytes = body.kind(value).bytes();
@@ -80,6 +80,11 @@ impl Frames {
         let offset = u64::from(self.offsets.get(&value).copied().unwrap_or(frame::VALUE));
         Access { memory: Memory::Private, bytes: kind.bytes(), signed: false, offset, atomic: false, constant: false }
     }
+}
+
+/// Where in a frame the call area begins.
+fn call_area(exchange: u32) -> u32 {
+    (frame::EXCHANGE + exchange).next_multiple_of(16)
 }
 
 /// Locals of a region's function.
@@ -187,7 +192,7 @@ fn add_one<'a>(functions: &mut Functions, parts: &'a Parts<'a>, frames: &'a Fram
     unit.thread.linear = linear;
     unit.thread.packed = Some(packed);
     unit.thread.frame = Some(locals.frame);
-    unit.thread.call_area = Area { local: Some(locals.frame), offset: frame::HEADER };
+    unit.thread.call_area = Area { local: Some(locals.frame), offset: call_area(parts.program.exchange) };
     unit.thread.next_call_area = Area { local: None, offset: parts.layout.calls };
     unit.preamble();
     let mut sink = unit.sink();

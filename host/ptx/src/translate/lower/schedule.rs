@@ -10,6 +10,7 @@
 
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
+use super::clear;
 use super::module::{Functions, Parts, YIELDED, block_index, prologue, trap};
 use super::region::at;
 use super::unit::{Code, PRIVATE};
@@ -61,11 +62,12 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
     sink.local_get(first).local_get(last).i64_ge_u().br_if(1);
     block_index(&mut code, first);
+    clear::clear(&mut code, parts);
     let mut sink = code.sink();
     each_frame(&mut sink, parts, index, frame, threads, |sink| {
         sink.local_get(frame).i32_const(0).i32_store(at(frame::RESUME));
     });
-    clear(
+    zeros(
         &mut sink,
         index,
         |sink| {
@@ -129,7 +131,7 @@ fn each_frame(
 }
 
 /// Writes zeros to so many bytes, 8 at a time, from the last to the first. (`memory.fill` is an instruction that the device's engine does without.)
-fn clear(sink: &mut InstructionSink<'_>, left: u32, start: impl Fn(&mut InstructionSink<'_>), bytes: u32) {
+fn zeros(sink: &mut InstructionSink<'_>, left: u32, start: impl Fn(&mut InstructionSink<'_>), bytes: u32) {
     sink.i32_const(bytes as i32).local_set(left).loop_(BlockType::Empty);
     start(sink);
     sink.local_get(left).i32_const(8).i32_sub().local_tee(left).i32_add().i64_const(0).i64_store(at_8(0));
@@ -295,7 +297,7 @@ fn release(functions: &mut Functions, parts: &Parts<'_>) {
     sink.end();
     next(&mut sink, index, warps);
     sink.end();
-    clear(
+    zeros(
         &mut sink,
         index,
         |sink| {

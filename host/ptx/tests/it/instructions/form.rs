@@ -69,6 +69,7 @@ impl Kind {
             "s64" => Type::S64,
             "f16" => Type::F16,
             "bf16" => Type::Bf16,
+            "u16x2" | "s16x2" => Type::U16x2,
             "f16x2" => Type::F16x2,
             "bf16x2" => Type::Bf16x2,
             "f32" => Type::F32,

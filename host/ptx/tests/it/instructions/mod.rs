@@ -189,6 +189,16 @@ fn memory() {
 }
 
 #[test]
+fn copies() {
+    check(tables::copies());
+}
+
+#[test]
+fn barriers() {
+    check(tables::barriers());
+}
+
+#[test]
 fn atomics() {
     check(tables::atomics());
 }

@@ -50,6 +50,8 @@ fn wide(ty: &str) -> &str {
 pub(super) fn integer_arithmetic() -> Vec<Form> {
     let mut forms = binary(&["add", "sub", "mul.lo", "mul.hi", "div", "rem", "min", "max"], &INTEGERS);
     forms.extend(binary(&["add.sat", "sub.sat"], &["s32"]));
+    forms.extend(binary(&["add", "min", "max"], &["u16x2", "s16x2"]));
+    forms.extend(binary(&["min.relu", "max.relu"], &["s16x2", "s32"]));
     forms.extend(binary(&["mul24.lo", "mul24.hi"], &["u32", "s32"]));
     forms.extend(ternary(&["mad.lo", "mad.hi", "sad"], &INTEGERS));
     forms.extend(ternary(&["mad24.lo", "mad24.hi"], &["u32", "s32"]));
@@ -116,6 +118,12 @@ pub(super) fn bits() -> Vec<Form> {
     for table in [0x00, 0x01, 0x80, 0x96, 0xe8, 0xca, 0x1e, 0xfe, 0xff] {
         forms.push(Form::new(&format!("lop3.b32 %d, %a, %b, %c, {table};"), "d:b32", "a:b32 b:b32 c:b32"));
     }
+    for (logic, with) in [("and", "%p"), ("or", "%p"), ("and", "!%p"), ("or", "!%p")] {
+        for (table, dst) in [(0x96, "%d"), (0x80, "%d"), (0x40, "_")] {
+            let code = format!("mov.b32 %d, 0;\nlop3.{logic}.b32 {dst}|%q, %a, %b, %c, {table}, {with};");
+            forms.push(Form::new(&code, "d:b32 q:pred", "a:b32 b:b32 c:b32 p:pred"));
+        }
+    }
     for (a, b) in [("u32", "u32"), ("u32", "s32"), ("s32", "u32"), ("s32", "s32")] {
         for name in ["dp4a", "dp2a.lo", "dp2a.hi"] {
             forms.push(Form::new(&format!("{name}.{a}.{b} %d, %a, %b, %c;"), "d:b32", "a:b32 b:b32 c:b32"));
@@ -163,7 +171,7 @@ pub(super) fn double_precision() -> Vec<Form> {
         forms.extend(binary(&names.each_ref().map(|s| &**s), &["f64"]));
         forms
             .extend(unary(&["rcp", "sqrt"].map(|name| format!("{name}{rounding}")).each_ref().map(|s| &**s), &["f64"]));
-        forms.extend(ternary(&[&format!("fma{rounding}")], &["f64"]));
+        forms.extend(ternary(&[&format!("fma{rounding}"), &format!("mad{rounding}")], &["f64"]));
     }
     forms.extend(binary(&["add", "sub", "mul", "min", "max", "copysign"], &["f64"]));
     forms.extend(unary(&["neg", "abs"], &["f64"]));
@@ -303,6 +311,9 @@ pub(super) fn conversions() -> Vec<Form> {
             forms.push(conversion(rounding, to, from));
         }
     }
+    for modifiers in [".rna", ".rn", ".rz", ".rn.relu", ".rz.relu"] {
+        forms.push(Form::new(&format!("cvt{modifiers}.tf32.f32 %d, %a;"), "d:b32", "a:f32"));
+    }
     for (to, from) in [("f32", "f16"), ("f64", "f16"), ("f32", "bf16"), ("f64", "f32"), ("f64", "bf16")] {
         forms.push(conversion("", to, from));
     }
@@ -420,6 +431,78 @@ fn untyped(ty: &str) -> &str {
         "f16x2" | "bf16x2" => "b32",
         other => other,
     }
+}
+
+/// The row's own 16 bytes of shared memory, at `%to` and filled with ones.
+const TILE: &str = ".shared .align 16 .b8 tile[1536];\n.reg .b64 %to, %far;\n.reg .b32 %me;\nmov.u32 %me, %tid.x;\nmul.wide.u32 %far, %me, 16;\n\
+    mov.u64 %to, tile;\nadd.u64 %to, %to, %far;\nst.shared.v2.b64 [%to], {-1, -1};\n";
+
+/// From the row's operands to shared memory.
+pub(super) fn copies() -> Vec<Form> {
+    let mut forms = Vec::new();
+    let mut push = |operands: &str, copy: &str| {
+        let code = format!("{TILE}{copy}\nld.shared.v2.b64 {{%d, %e}}, [%to];");
+        forms.push(Form::new(&code, "d:b64 e:b64", operands));
+    };
+    for bytes in [4, 8, 16] {
+        push("a:b64 b:b64", &format!("cp.async.ca.shared.global [%to], [%in], {bytes};\ncp.async.wait_all;"));
+        push(
+            "a:b64 b:b64 c:count",
+            &format!(
+                ".reg .b32 %given;\nmin.u32 %given, %c, {bytes};\n\
+                 cp.async.ca.shared::cta.global.L2::128B [%to], [%in], {bytes}, %given;\ncp.async.commit_group;\ncp.async.wait_group 0;"
+            ),
+        );
+        push(
+            "a:b64 b:b64 p:pred",
+            &format!("cp.async.ca.shared.global [%to], [%in], {bytes}, %p;\ncp.async.wait_all;"),
+        );
+    }
+    for given in [0, 3, 16] {
+        push("a:b64 b:b64", &format!("cp.async.cg.shared.global [%to], [%in], 16, {given};\ncp.async.wait_all;"));
+    }
+    push(
+        "a:b64 b:b64",
+        "cp.async.cg.shared.global.L2::cache_hint [%to], [%in], 16, %a;\ncp.async.ca.shared.global.L2::cache_hint [%to+4], [%in+8], 4, 2, %b;",
+    );
+    forms
+}
+
+/// A barrier in shared memory that only this row's thread arrives at.
+pub(super) fn barriers() -> Vec<Form> {
+    let mut forms = Vec::new();
+    let mut push = |results: &str, operands: &str, code: &str| {
+        forms.push(Form::new(&format!("{TILE}.reg .b64 %s<3>;\n{code}"), results, operands));
+    };
+    push(
+        "d:u32 e:u32 p:pred q:pred",
+        "a:u32",
+        "and.b32 %a, %a, 0xfffff;\nmax.u32 %a, %a, 2;\nmbarrier.init.shared.b64 [%to], %a;\nmbarrier.arrive.shared.b64 %s0, [%to];\n\
+         mbarrier.arrive.shared::cta.b64 %s1, [%to];\nmbarrier.pending_count.b64 %d, %s0;\nmbarrier.pending_count.b64 %e, %s1;\n\
+         mbarrier.test_wait.shared.b64 %p, [%to], %s0;\nmbarrier.try_wait.shared::cta.b64 %q, [%to], %s1, 100;",
+    );
+    push(
+        "p:pred q:pred p0:pred q0:pred p1:pred q1:pred",
+        "a:u32",
+        "mbarrier.init.shared::cta.b64 [%to+8], 3;\nmbarrier.try_wait.parity.shared::cta.b64 %p, [%to+8], 1;\nmbarrier.test_wait.parity.shared.b64 %q, [%to+8], 0;\n\
+         mbarrier.arrive.release.cta.shared::cta.b64 _, [%to+8], 2;\nmbarrier.arrive.b64 %s0, [%to+8];\n\
+         mbarrier.test_wait.parity.acquire.cta.shared.b64 %p0, [%to+8], 0;\nmbarrier.try_wait.parity.b64 %q0, [%to+8], 1;\n\
+         mbarrier.arrive.noComplete.shared.b64 %s1, [%to+8], 2;\nmbarrier.test_wait.b64 %p1, [%to+8], %s1;\nmbarrier.test_wait.b64 %q1, [%to+8], %s0;",
+    );
+    push(
+        "d:u32 e:u32 p:pred q:pred",
+        "a:u32",
+        "mbarrier.init.shared.b64 [%to], 5;\nmbarrier.arrive_drop.shared.b64 %s0, [%to], 2;\nmbarrier.arrive.shared.b64 %s1, [%to], 3;\n\
+         mbarrier.test_wait.shared.b64 %p, [%to], %s0;\nmbarrier.arrive.shared.b64 %s2, [%to], 3;\nmbarrier.pending_count.b64 %d, %s2;\n\
+         mbarrier.test_wait.shared.b64 %q, [%to], %s2;\nmbarrier.arrive_drop.release.cta.shared.b64 %s0, [%to];\nmbarrier.pending_count.b64 %e, %s0;\nmbarrier.inval.shared.b64 [%to];",
+    );
+    push(
+        "p:pred q:pred",
+        "a:b64",
+        "mbarrier.init.shared.b64 [%to], 1;\nfence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;\ncp.async.mbarrier.arrive.shared.b64 [%to];\n\
+         mbarrier.test_wait.parity.shared.b64 %p, [%to], 0;\ncp.async.mbarrier.arrive.noinc.shared::cta.b64 [%to];\nmbarrier.test_wait.parity.shared.b64 %q, [%to], 0;",
+    );
+    forms
 }
 
 /// On the row's own memory: the old value and what is left.

@@ -47,6 +47,9 @@ const INSTRUCTIONS: &[&str] = &[
     "prmt.b32 $r, $r, $r, $i;",
     "lop3.b32 $r, $r, $r, $r, 0x96;",
     "dp4a.s32.u32 $r, $r, $r, $r;",
+    "lop3.and.b32 $r|$p, $r, $r, $r, 0xCA, $p;",
+    "add.u16x2 $r, $r, $r;",
+    "max.relu.s16x2 $r, $r, $r;",
     "add.u64 $d, $d, $d;",
     "sub.s64 $d, $d, $j;",
     "mul.lo.u64 $d, $d, $d;",
@@ -90,6 +93,7 @@ const INSTRUCTIONS: &[&str] = &[
     "cvt.f64.f32 $g, $f;",
     "cvt.rn.f32.f64 $f, $g;",
     "cvt.rn.f16.f32 $h, $f;",
+    "cvt.rna.tf32.f32 $r, $f;",
     "cvt.f32.f16 $f, $h;",
     "cvt.s64.s32 $d, $r;",
     "cvt.u32.u64 $r, $d;",
@@ -128,7 +132,7 @@ const INSTRUCTIONS: &[&str] = &[
     "ld.const.b32 $r, [table+12];",
 ];
 
-/// Instructions that belong together. `%t0` to `%t3`, `%t`, `%q` and `%a0` to `%a3` are theirs.
+/// Instructions that belong together. `%t0` to `%t3`, `%t`, `%q`, `%a0` to `%a3` and `%e0` to `%e3` are theirs.
 const SEQUENCES: &[&[&str]] = &[
     &["add.cc.u32 $r, $r, $r;", "addc.cc.u32 $r, $r, $r;", "addc.u32 $r, $r, 0;"],
     &["sub.cc.u64 $d, $d, $d;", "subc.u64 $d, $d, $d;"],
@@ -172,6 +176,22 @@ const GLOBAL: &[&[&str]] = &[
     &["and.b32 %t0, $r, 15;", "mul.wide.u32 %a0, %t0, 4;", "add.u64 %a0, %own, %a0;", "st.u32 [%a0], $r;"],
     &["and.b32 %t0, $r, 15;", "mul.wide.u32 %a0, %t0, 4;", "add.u64 %a0, %own, %a0;", "ld.u32 $r, [%a0];"],
     &["st.global.u8 [%own+3], $r;", "st.global.u16 [%own+6], $h;"],
+    // To the thread's own slot in shared memory, which others read between barriers only.
+    &[
+        "and.b32 %t0, $r, 4088;",
+        "cvt.u64.u32 %a0, %t0;",
+        "add.u64 %a0, %in, %a0;",
+        "mov.u64 %a1, slots;",
+        "mul.wide.u32 %a2, %id, 8;",
+        "add.u64 %a1, %a1, %a2;",
+        "@$p cp.async.ca.shared.global [%a1], [%a0], 8;",
+        "and.b32 %t1, $r, 3;",
+        "cp.async.ca.shared.global [%a1+4], [%a0+8], 4, %t1;",
+        "@$p cp.async.ca.shared.global [%a1], [%a0+16], 4, $p;",
+        "cp.async.commit_group;",
+        "cp.async.wait_group 0;",
+        "ld.shared.b64 $d, [%a1];",
+    ],
     &["@$p st.global.v4.f32 [%own+16], {$f, $f, $f, $f};", "@!$p ld.global.v2.f32 {$f, $f}, [%own+24];"],
     &["atom.global.add.u32 $r, [%own+32], $r;"],
     &["atom.global.cas.b32 $r, [%own+36], $r, $r;"],
@@ -321,7 +341,8 @@ impl Generator {
     /// Through shared memory: to another thread of the block, or as a reduction at a barrier.
     fn exchange(&mut self) -> Statement {
         let [factor, shift] = [self.random.between(1, 7), self.random.below(40)];
-        let lines: Vec<String> = match self.random.below(5) {
+        let lines: Vec<String> = match self.random.below(6) {
+            5 => self.matrices(),
             0 => vec![
                 "barrier.sync 0;".into(),
                 "mov.u64 %a0, sums;".into(),
@@ -347,11 +368,65 @@ impl Generator {
         self.lines(&lines)
     }
 
+    /// Matrices out of the slots of all threads, where a warp is whole.
+    fn matrices(&mut self) -> Vec<String> {
+        let trans = self.random.pick(&["", ".trans"]);
+        vec![
+            "mov.u64 %a0, slots;".into(),
+            "mul.wide.u32 %a1, %id, 8;".into(),
+            "add.u64 %a1, %a0, %a1;".into(),
+            "st.shared.b64 [%a1], $d;".into(),
+            "bar.sync 0;".into(),
+            "shr.u32 %t0, %size, 1;".into(),
+            "rem.u32 %t0, $r, %t0;".into(),
+            "mul.wide.u32 %a1, %t0, 16;".into(),
+            "add.u64 %a1, %a0, %a1;".into(),
+            "setp.ne.u32 %q, %m0, -1;".into(),
+            "@%q bra SKIP;".into(),
+            format!("ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {{%t0, %t1, %t2, %t3}}, [%a1];"),
+            "xor.b32 $r, %t0, %t1;".into(),
+            "add.u32 $r, %t2, %t3;".into(),
+            "SKIP:".into(),
+            "bar.sync 0;".into(),
+        ]
+    }
+
+    /// A product of what the lanes have in their registers, where the mask is all of a warp.
+    fn product(&mut self, mask: &str) -> Vec<String> {
+        let products: [&[&str]; 5] = [
+            &[
+                "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%e0, %e1, %e2, %e3}, {$r, $r, $r, $r}, {$r, $r}, {$f, $f, $f, $f};",
+                "add.f32 $f, %e0, %e1;",
+                "sub.f32 $f, %e2, %e3;",
+            ],
+            &[
+                "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%e0, %e1, %e2, %e3}, {$r, $r, $r, $r}, {$r, $r}, {$f, $f, $f, $f};",
+                "mov.b32 $f, %e1;",
+                "add.f32 $f, %e0, %e2;",
+            ],
+            &[
+                "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%t0, %t1}, {$r, $r}, {$r}, {$r, $r};",
+                "add.u32 $r, %t0, %t1;",
+            ],
+            &[
+                "mma.sync.aligned.m16n8k16.row.col.s32.s8.u8.s32 {%t0, %t1, %t2, %t3}, {$r, $r}, {$r}, {$r, $r, $r, $r};",
+                "xor.b32 $r, %t0, %t3;",
+                "sub.u32 $r, %t1, %t2;",
+            ],
+            &["movmatrix.sync.aligned.m8n8.trans.b16 $r, $r;"],
+        ];
+        let lines = products[self.random.below(products.len() as u64) as usize].iter().map(|line| (*line).to_owned());
+        let head = [format!("setp.ne.u32 %q, {mask}, -1;"), "@%q bra SKIP;".to_owned()];
+        head.into_iter().chain(lines).chain(["SKIP:".to_owned()]).collect()
+    }
+
     /// The lanes of a mask: a shuffle, a vote, a match, a reduction, or through shared memory.
     fn meeting(&mut self, mask: Depth) -> Statement {
         let mask = format!("%m{mask}");
-        let lines: Vec<String> = match self.random.below(8) {
+        let lines: Vec<String> = match self.random.below(10) {
             0..=2 => self.shuffle(&mask),
+            7 => self.product(&mask),
+            8 => vec![format!("elect.sync $r|$p, {mask};")],
             3 => {
                 let vote = self.random.pick(&["all", "any", "uni"]);
                 vec![format!("vote.sync.{vote}.pred $p, $p, {mask};"), format!("vote.sync.ballot.b32 $r, !$p, {mask};")]

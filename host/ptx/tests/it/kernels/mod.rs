@@ -20,6 +20,8 @@ use program::{OWN, Program, RESULTS, THREADS};
 const KERNELS: u64 = 1000;
 /// Of so many it is seen that they are free of data races.
 const UNORDERED: u64 = 100;
+/// One of so many is compiled as the device compiles it; the others are interpreted, since compiling takes ten times as long as all the rest.
+const COMPILED: u64 = 32;
 /// Attempts to make a kernel smaller.
 const ATTEMPTS: usize = 2000;
 
@@ -57,7 +59,7 @@ fn launch(seed: u64, kernel: &Kernel) -> (Run, Start) {
 
 /// What is wrong with the kernel, if anything.
 fn difference(program: &Program, seed: u64) -> Option<String> {
-    let kernel = match Kernel::new(&program.print(), "kernel") {
+    let kernel = match Kernel::small(&program.print(), "kernel") {
         Ok(kernel) => kernel,
         Err(error) => return Some(format!("it is refused: {error}")),
     };
@@ -68,17 +70,24 @@ fn difference(program: &Program, seed: u64) -> Option<String> {
     };
     // Blocks know nothing of one another here, so any division of them among instances will do.
     let instances = if kernel.translation.sequential { 1 } else { 1 + seed % 3 };
-    let got = match kernel.split(&run, &start, instances) {
+    let compiled = seed.is_multiple_of(COMPILED).then(|| kernel.split(&run, &start, instances));
+    let interpreted = kernel.interpreted(&run, &start, instances);
+    [Some(("interpreted", interpreted)), compiled.map(|outcome| ("compiled", outcome))]
+        .into_iter()
+        .flatten()
+        .find_map(|(how, outcome)| compare(&expected, outcome).map(|difference| format!("{difference} ({how})")))
+        .map(|difference| format!("{difference}; grid {:?}, block {:?}", run.grid, run.block))
+}
+
+/// How what a translation left, if it came to its end, differs from what is expected.
+fn compare(expected: &[u8], got: Result<Vec<u8>, String>) -> Option<String> {
+    let got = match got {
         Ok(memory) => memory,
         Err(error) => return Some(format!("the translation ends early: {error}")),
     };
     let at = expected.iter().zip(&got).position(|(expected, got)| expected != got)?;
     let (expected, got) = (expected[at], got[at]);
-    let place = name(at as u64);
-    Some(format!(
-        "{place} begins to differ with {got:#x} and not {expected:#x}; grid {:?}, block {:?}",
-        run.grid, run.block
-    ))
+    Some(format!("{} begins to differ with {got:#x} and not {expected:#x}", name(at as u64)))
 }
 
 /// What lies at an address.
@@ -156,7 +165,7 @@ fn random_kernels_leave_the_same_bytes() {
 fn random_kernels_do_not_depend_on_who_goes_first() {
     for seed in 0..UNORDERED {
         let text = Generator::program(seed).print();
-        let kernel = Kernel::new(&text, "kernel").unwrap();
+        let kernel = Kernel::small(&text, "kernel").unwrap();
         let (run, start) = launch(seed, &kernel);
         let one = kernel.oracle(&run, &start).unwrap();
         let other = kernel.oracle_with(&run, &start, Schedule::Anyone(Random::new(seed))).unwrap();

@@ -272,7 +272,7 @@ fn smaller_inside(statement: &Statement) -> Vec<Statement> {
 
 fn registers() -> String {
     let mut text = String::from(
-        ".reg .b32 %t<4>, %t, %id, %lane, %size, %gid;\n.reg .b64 %a<4>, %in, %own, %out, %acc;\n.reg .pred %true, %q;\n\
+        ".reg .b32 %t<4>, %t, %id, %lane, %size, %gid;\n.reg .b64 %a<4>, %in, %own, %out, %acc;\n.reg .f32 %e<4>;\n.reg .pred %true, %q;\n\
          .local .align 16 .b8 array[64];\n",
     );
     for (name, count, ty) in POOLS {

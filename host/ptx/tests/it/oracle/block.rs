@@ -20,6 +20,11 @@ pub(super) struct Block<'a> {
 impl<'a> Oracle<'a> {
     pub(super) fn run_block(&mut self, entry: FunctionId, position: [u32; 3]) -> Result<(), Trap> {
         let count: u32 = self.launch.block.iter().product();
+        // Nothing is left of earlier blocks.
+        let local_end = Thread::local(self.launch.local, count);
+        for (start, end) in [(self.launch.shared, self.shared_end), (self.launch.local, local_end)] {
+            self.memory[start as usize..end as usize].fill(0);
+        }
         let threads = (0..count).map(|index| {
             let stack = Thread::local(self.launch.local, index);
             let frame = Frame::new(entry, &self.codes[entry.0 as usize], stack, Vec::new());
@@ -62,7 +67,7 @@ impl<'a> Oracle<'a> {
                     }
                 }
             }
-            self.meet(&mut block.threads[warp.clone()]);
+            self.meet(&mut block.threads[warp.clone()])?;
         }
         Ok(true)
     }

@@ -17,6 +17,7 @@ pub(crate) struct Format {
 const F16: Format = Format { exponent_bits: 5, fraction_bits: 10, nan: 0x7fff };
 const BF16: Format = Format { exponent_bits: 8, fraction_bits: 7, nan: 0x7fff };
 const F32: Format = Format { exponent_bits: 8, fraction_bits: 23, nan: 0x7fff_ffff };
+const TF32: Format = Format { exponent_bits: 8, fraction_bits: 10, nan: 0x3_ffff };
 const F64: Format = Format { exponent_bits: 11, fraction_bits: 52, nan: 0xfff8_0000_0000_0000 };
 
 impl Format {
@@ -26,6 +27,7 @@ impl Format {
             Type::F16 | Type::F16x2 => F16,
             Type::Bf16 | Type::Bf16x2 => BF16,
             Type::F32 => F32,
+            Type::Tf32 => TF32,
             Type::F64 => F64,
             other => unreachable!("{other:?} is no float"),
         }

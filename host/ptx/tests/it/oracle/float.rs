@@ -11,6 +11,8 @@ pub(crate) fn half(ty: Type) -> Option<Type> {
     match ty {
         Type::F16x2 => Some(Type::F16),
         Type::Bf16x2 => Some(Type::Bf16),
+        Type::U16x2 => Some(Type::U16),
+        Type::S16x2 => Some(Type::S16),
         _ => None,
     }
 }

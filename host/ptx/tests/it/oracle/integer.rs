@@ -61,8 +61,9 @@ pub(crate) fn binary(op: IntegerOp, ty: Type, saturate: bool, carry: bool, a: u6
             (truncated(ty, a - b), b > a)
         }
         IntegerOp::Div | IntegerOp::Rem => (division(op, ty, x, y), false),
-        IntegerOp::Min => (truncated(ty, x.min(y)), false),
-        IntegerOp::Max => (truncated(ty, x.max(y)), false),
+        // What saturates here is what `.relu` says: nothing is below 0.
+        IntegerOp::Min => (truncated(ty, if saturate { x.min(y).max(0) } else { x.min(y) }), false),
+        IntegerOp::Max => (truncated(ty, if saturate { x.max(y).max(0) } else { x.max(y) }), false),
         IntegerOp::Shl => (truncated(ty, (i128::from(a)) << (b & 0xffff_ffff).min(64)), false),
         IntegerOp::Shr => (truncated(ty, x >> (b & 0xffff_ffff).min(64)), false),
         _ => (product(op, ty, a, b), false),

@@ -6,6 +6,8 @@
 //! | `step` | one instruction of one thread |
 //! | `thread` | a thread's frames: registers, parameters, where its variables lie |
 //! | `warp` | what the lanes of a warp give one another |
+//! | `matrix` | what a whole warp does with matrices |
+//! | `mbarrier` | barriers that are objects in memory |
 //! | `integer`, `float`, `convert`, `exact` | arithmetic in the words of PTX |
 //!
 //! Written from the description of PTX alone. It shares the typed module and the layout of variables with the translation and nothing else, and it
@@ -17,6 +19,8 @@ mod convert;
 mod exact;
 mod float;
 mod integer;
+mod matrix;
+mod mbarrier;
 mod step;
 mod thread;
 mod warp;
@@ -30,7 +34,7 @@ use steadfast_ptx::module::{Function, FunctionId, Instruction, Module, Space, St
 use crate::random::Random;
 
 /// Bytes of local memory that each thread has here.
-pub(crate) const LOCAL_BYTES: u64 = 4096;
+pub(crate) const LOCAL_BYTES: u64 = 1024;
 /// Calls deeper than this are taken for endless.
 const MOST_FRAMES: usize = 64;
 /// Instructions of one launch; more are taken for endless.

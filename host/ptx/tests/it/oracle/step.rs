@@ -11,7 +11,7 @@ use super::thread::{Frame, Offer, State, Thread};
 use super::{LOCAL_BYTES, MOST_FRAMES, MOST_INSTRUCTIONS, Oracle, Trap, convert, float, integer, number};
 
 /// A thread while it executes: what its operands depend on.
-struct View<'a> {
+pub(super) struct View<'a> {
     position: [u32; 3],
     index: u32,
     function: &'a Function,
@@ -46,7 +46,10 @@ impl<'a> Oracle<'a> {
             return Ok(());
         }
         let Some(frame) = thread.frames.last_mut() else { return Ok(()) };
-        if self.touches_memory(&view, frame, &instruction.op)? || self.moves(&view, frame, &instruction.op)? {
+        if self.touches_memory(&view, frame, &instruction.op)?
+            || self.uses_mbarrier(&view, frame, &instruction.op)?
+            || self.moves(&view, frame, &instruction.op)?
+        {
             return Ok(());
         }
         self.computes(&view, frame, &instruction.op)
@@ -150,6 +153,8 @@ impl<'a> Oracle<'a> {
         let get = |operand: &Operand, ty| self.get(view, frame, operand, ty);
         let predicate = |predicate: &Predicate| u64::from(frame.predicate(*predicate));
         let zero = Operand::Immediate(0);
+        let whole = Operand::Immediate(u32::MAX.into());
+        let mut brought = Vec::new();
         let (members, a, b, c) = match &instruction.op {
             Op::Barrier { barrier, threads, reduction } => {
                 let threads = threads.as_ref().map(|threads| get(threads, Type::U32)).transpose()?;
@@ -161,6 +166,25 @@ impl<'a> Oracle<'a> {
             Op::Shuffle { a, b, c, mask, .. } => (mask, get(a, Type::B32)?, b, c),
             Op::Vote { predicate: holds, mask, .. } => (mask, predicate(holds), &zero, &zero),
             Op::Match { ty, a, mask, .. } | Op::Redux { ty, a, mask, .. } => (mask, get(a, *ty)?, &zero, &zero),
+            Op::Elect { mask, .. } => (mask, 0, &zero, &zero),
+            Op::Product { sum, a, b, c, .. } => {
+                let ty = if *sum == Type::F64 { Type::B64 } else { Type::B32 };
+                for operand in a.iter().chain(b).chain(c) {
+                    brought.push(get(operand, ty)?);
+                }
+                (&whole, 0, &zero, &zero)
+            }
+            Op::LoadMatrices { address, .. } => (&whole, self.address(view, frame, address)?, &zero, &zero),
+            Op::StoreMatrices { address, src, .. } => {
+                for operand in src {
+                    brought.push(get(operand, Type::B32)?);
+                }
+                (&whole, self.address(view, frame, address)?, &zero, &zero)
+            }
+            Op::TransposeMatrix { a, .. } => {
+                brought.push(get(a, Type::B32)?);
+                (&whole, 0, &zero, &zero)
+            }
             _ => return Ok(false),
         };
         let members = get(members, Type::B32)? as u32;
@@ -168,7 +192,7 @@ impl<'a> Oracle<'a> {
             return Err(Trap::Undefined("a lane outside its own member mask"));
         }
         let (b, c) = (get(b, Type::B32)?, get(c, Type::B32)?);
-        thread.state = State::Warp(Offer { instruction, members, a, b, c });
+        thread.state = State::Warp(Offer { instruction, members, a, b, c, brought });
         Ok(true)
     }
 
@@ -217,6 +241,17 @@ impl<'a> Oracle<'a> {
                 if let Some(dst) = dst {
                     frame.set(&self.codes[frame.function.0 as usize], *dst, *ty, old);
                 }
+            }
+            Op::AsyncCopy { bytes, to, from, given, ignored } => {
+                let (to, from) = (self.address(view, frame, to)?, self.address(view, frame, from)?);
+                let given = match (given, ignored) {
+                    (Some(given), _) => self.get(view, frame, given, Type::U32)?,
+                    (None, Some(ignored)) if frame.predicate(*ignored) => 0,
+                    _ => u64::from(*bytes),
+                };
+                let given = given.min(u64::from(*bytes));
+                let value = if given == 0 { 0 } else { self.load(from, given)? };
+                self.store(to, u64::from(*bytes), value)?;
             }
             _ => return Ok(false),
         }
@@ -281,6 +316,8 @@ impl<'a> Oracle<'a> {
                         let half = float::half(*to).unwrap_or(*to);
                         (*dst, *to, value << 16 | convert::convert(half, *from, *mode, get(lower, *from)?))
                     }
+                    // It stands in the upper bits of a register.
+                    None if *to == Type::Tf32 => (*dst, Type::B32, value << 13),
                     None => (*dst, *to, value),
                 }
             }
@@ -291,7 +328,15 @@ impl<'a> Oracle<'a> {
             Op::Integer { op, ty, saturate, carry: flags, dst, a, b } => {
                 let is_shift = matches!(op, IntegerOp::Shl | IntegerOp::Shr);
                 let b = if is_shift { u32(b)? } else { get(b, *ty)? };
-                let (value, out) = integer::binary(*op, *ty, *saturate, flags.reads && carry, get(a, *ty)?, b);
+                let (value, out) = match float::half(*ty) {
+                    Some(_) => {
+                        let value = float::by_halves(*ty, [get(a, *ty)?, b], |half, [a, b]| {
+                            integer::binary(*op, half, *saturate, false, a, b).0
+                        });
+                        (value, carry)
+                    }
+                    None => integer::binary(*op, *ty, *saturate, flags.reads && carry, get(a, *ty)?, b),
+                };
                 frame.carry = if flags.writes { out } else { carry };
                 (*dst, integer::result_type(*op, *ty), value)
             }
@@ -314,7 +359,17 @@ impl<'a> Oracle<'a> {
                 (*dst, if counts { Type::U32 } else { *ty }, integer::unary(*op, *ty, get(a, *ty)?))
             }
             Op::Logic { op, ty, dst, a, b } => (*dst, *ty, logic_of(*op, get(a, *ty)?, get(b, *ty)?)),
-            Op::Logic3 { dst, a, b, c, table } => (*dst, Type::B32, integer::logic3(*table, u32(a)?, u32(b)?, u32(c)?)),
+            Op::Logic3 { dst, a, b, c, table, truth } => {
+                let value = integer::logic3(*table, u32(a)?, u32(b)?, u32(c)?);
+                if let Some((logic, register, with)) = truth {
+                    let holds = logic_of(*logic, (value != 0).into(), frame.predicate(*with).into());
+                    frame.set(code, *register, Type::Pred, holds.into());
+                }
+                match dst {
+                    Some(dst) => (*dst, Type::B32, value),
+                    None => return Ok(()),
+                }
+            }
             Op::FunnelShift { left, wrap, dst, a, b, c } => {
                 (*dst, Type::B32, integer::funnel_shift(*left, *wrap, u32(a)?, u32(b)?, u32(c)?))
             }
@@ -391,7 +446,7 @@ impl<'a> Oracle<'a> {
         Ok(())
     }
 
-    fn get(&self, view: &View, frame: &Frame, operand: &Operand, ty: Type) -> Result<u64, Trap> {
+    pub(super) fn get(&self, view: &View, frame: &Frame, operand: &Operand, ty: Type) -> Result<u64, Trap> {
         Ok(self.bits(view, frame, operand, ty)? as u64)
     }
 
@@ -406,7 +461,7 @@ impl<'a> Oracle<'a> {
         Ok(bits & integer::mask(ty))
     }
 
-    fn address(&self, view: &View, frame: &Frame, address: &Address) -> Result<u64, Trap> {
+    pub(super) fn address(&self, view: &View, frame: &Frame, address: &Address) -> Result<u64, Trap> {
         Ok(self.get(view, frame, &address.base, Type::U64)?.wrapping_add_signed(address.offset))
     }
 

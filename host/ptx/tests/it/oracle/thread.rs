@@ -92,13 +92,15 @@ pub(super) enum State<'a> {
 }
 
 /// What a lane brings to a meeting of its warp.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Offer<'a> {
     pub(super) instruction: &'a Instruction,
     pub(super) members: u32,
     pub(super) a: u64,
     pub(super) b: u64,
     pub(super) c: u64,
+    /// Registers with parts of matrices.
+    pub(super) brought: Vec<u64>,
 }
 
 /// A thread of a block.

@@ -2,13 +2,13 @@
 
 use steadfast_ptx::module::{AtomicOp, Op, Shuffle, Type, Vote};
 
-use super::Oracle;
 use super::integer::{atomic, mask};
 use super::thread::{Offer, State, Thread};
+use super::{Oracle, Trap, matrix};
 
 impl<'a> Oracle<'a> {
     /// Lets every group of lanes go on that is complete: all that its mask names and that still run wait with the same mask.
-    pub(super) fn meet(&self, warp: &mut [Thread<'a>]) {
+    pub(super) fn meet(&mut self, warp: &mut [Thread<'a>]) -> Result<(), Trap> {
         let mut masks: Vec<u32> = warp.iter().filter_map(|thread| offer(thread).map(|offer| offer.members)).collect();
         masks.sort_unstable();
         masks.dedup();
@@ -18,23 +18,54 @@ impl<'a> Oracle<'a> {
                 .iter()
                 .filter(|thread| is_member(thread))
                 .all(|thread| offer(thread).is_some_and(|offer| offer.members == members));
-            if complete {
-                let mut offers = [None; 32];
-                for thread in warp.iter().filter(|thread| is_member(thread)) {
-                    offers[thread.lane() as usize] = offer(thread);
-                }
-                for thread in warp.iter_mut().filter(|thread| is_member(thread)) {
-                    self.take(thread, &offers);
-                    thread.state = State::Runnable;
-                }
+            if !complete {
+                continue;
+            }
+            let mut offers = [const { None }; 32];
+            for thread in warp.iter().filter(|thread| is_member(thread)) {
+                offers[thread.lane() as usize] = offer(thread).cloned();
+            }
+            if offers.iter().flatten().any(|offer| concerns_matrices(&offer.instruction.op)) {
+                self.exchange_matrices(warp, &offers)?;
+                continue;
+            }
+            for thread in warp.iter_mut().filter(|thread| is_member(thread)) {
+                self.take(thread, &offers);
+                thread.state = State::Runnable;
             }
         }
+        Ok(())
+    }
+
+    /// What needs a whole warp, and waits for ever in another.
+    fn exchange_matrices(&mut self, warp: &mut [Thread<'a>], offers: &[Option<Offer<'a>>; 32]) -> Result<(), Trap> {
+        if offers.iter().any(Option::is_none) {
+            return Ok(());
+        }
+        let results = matrix::results(self, offers)?;
+        for (thread, results) in warp.iter_mut().zip(results) {
+            let (Some(offer), Some(frame)) = (&offers[thread.index as usize % 32], thread.frames.last_mut()) else {
+                continue;
+            };
+            let code = &self.codes[frame.function.0 as usize];
+            let (dst, ty) = match &offer.instruction.op {
+                Op::Product { dst, sum: Type::F64, .. } => (dst.as_slice(), Type::B64),
+                Op::Product { dst, .. } | Op::LoadMatrices { dst, .. } => (dst.as_slice(), Type::B32),
+                Op::TransposeMatrix { dst, .. } => (std::slice::from_ref(dst), Type::B32),
+                _ => (&[][..], Type::B32),
+            };
+            for (register, value) in dst.iter().zip(results) {
+                frame.set(code, *register, ty, value.into());
+            }
+            thread.state = State::Runnable;
+        }
+        Ok(())
     }
 
     /// Gives a lane what it asked for.
     fn take(&self, thread: &mut Thread, offers: &[Option<Offer<'_>>; 32]) {
         let lane = thread.lane();
-        let (Some(own), Some(frame)) = (offers[lane as usize], thread.frames.last_mut()) else { return };
+        let (Some(own), Some(frame)) = (offers[lane as usize].as_ref(), thread.frames.last_mut()) else { return };
         let code = &self.codes[frame.function.0 as usize];
         let present = offers.iter().flatten();
         let lanes = |matches: &dyn Fn(&Offer) -> bool| {
@@ -44,7 +75,7 @@ impl<'a> Oracle<'a> {
             Op::Shuffle { mode, dst, valid, .. } => {
                 let (source, in_range) = source_lane(*mode, lane, own.b, own.c);
                 // From a lane that is not there: undefined; its own value will do.
-                let value = offers[source as usize].unwrap_or(own).a;
+                let value = offers[source as usize].as_ref().unwrap_or(own).a;
                 if let Some(dst) = dst {
                     frame.set(code, *dst, Type::B32, value.into());
                 }
@@ -75,13 +106,25 @@ impl<'a> Oracle<'a> {
                 let reduced = present.map(|offer| offer.a).reduce(|x, y| reduce(*op, *ty, x, y)).unwrap_or_default();
                 frame.set(code, *dst, *ty, reduced.into());
             }
+            Op::Elect { dst, leads, .. } => {
+                let leader = (0..32).find(|lane| offers[*lane].is_some()).unwrap_or_default() as u32;
+                if let Some(dst) = dst {
+                    frame.set(code, *dst, Type::B32, leader.into());
+                }
+                frame.set(code, *leads, Type::Pred, (leader == lane).into());
+            }
             _ => {}
         }
     }
 }
 
-fn offer<'a>(thread: &Thread<'a>) -> Option<Offer<'a>> {
-    match thread.state {
+/// Whether it is an instruction of whole warps.
+fn concerns_matrices(op: &Op) -> bool {
+    matches!(op, Op::Product { .. } | Op::LoadMatrices { .. } | Op::StoreMatrices { .. } | Op::TransposeMatrix { .. })
+}
+
+fn offer<'t, 'a>(thread: &'t Thread<'a>) -> Option<&'t Offer<'a>> {
+    match &thread.state {
         State::Warp(offer) => Some(offer),
         _ => None,
     }

@@ -6,3 +6,4 @@
 mod cooperative;
 mod elementwise;
 mod subject;
+mod tensor;

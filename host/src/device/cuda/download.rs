@@ -1,0 +1,129 @@
+//! The way of a checkpoint's buffers to the host, beside the guest.
+//!
+//! ```text
+//!  stream of the device   ── … ── copy on the GPU ── the guest's next step ── …
+//!                                      │ mark
+//!  a thread that saves                 └──► a stream of its own ── two pinned halves in turn ──► the host's memory
+//! ```
+//!
+//! The guest waits for the copy on the GPU, which is a hundred times as fast as the way to the host. Where the GPU has no room for one, it waits for it all.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::driver_unsafe::{Event, Stream};
+use super::error::Failed;
+use super::gpu::{Gpu, Owned, wait_for};
+use super::transfer::{HALF, Half, two_halves};
+use crate::device::{DeviceError, Download, Result};
+
+/// What downloads need: shared with those that are under way.
+pub(super) struct Downloads {
+    context: Arc<Owned>,
+    stream: Stream,
+    /// One download at a time. None after a transfer of which nobody knows whether it is over.
+    halves: Mutex<Option<[Half; 2]>>,
+    /// Room for copies that nobody uses at the moment.
+    idle: Mutex<Vec<Room>>,
+}
+
+/// Memory of the GPU for a copy.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    /// Behind the making of the copy in it.
+    pub(super) made: Event,
+}
+
+/// A copy on the GPU, on its way.
+pub(super) struct Coming {
+    downloads: Arc<Downloads>,
+    copy: Room,
+    memory: Vec<u8>,
+}
+
+impl Downloads {
+    pub(super) fn new(gpu: &Gpu) -> Result<Self, Failed> {
+        let (halves, stream) = (two_halves(gpu.driver)?, gpu.driver.stream()?);
+        let context = Arc::clone(&gpu.context);
+        Ok(Self { context, stream, halves: Mutex::new(Some(halves)), idle: Mutex::default() })
+    }
+
+    /// Room on the GPU that an earlier copy took, if some is large enough and not much larger.
+    pub(super) fn room(&self, bytes: u64) -> Option<Room> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = idle.iter().position(|room| (bytes..=bytes.saturating_mul(2)).contains(&room.bytes))?;
+        Some(idle.swap_remove(at))
+    }
+
+    /// Gives room back, to be used again: what is ordered later comes later.
+    fn leave(&self, room: Room) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(room);
+    }
+
+    /// All room that nobody needs at the moment.
+    pub(super) fn spare(&self) -> Vec<Room> {
+        std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn download(&self, copy: Room, memory: &mut [u8]) -> Result<(), Failed> {
+        let driver = self.context.driver;
+        self.context.bind()?;
+        wait_for(driver, copy.made)?;
+        let mut shared = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken out, so that after a failure nobody touches what may still be written to; the next then takes others.
+        let halves = shared.take().map_or_else(|| two_halves(driver), Ok)?;
+        let order = |piece: usize, bytes: usize| {
+            let half = &halves[piece % 2];
+            driver.download(&half.pinned, copy.address + (piece * HALF) as u64, bytes, self.stream)?;
+            driver.record(half.mark, self.stream)
+        };
+        let lengths: Vec<_> = memory.chunks(HALF).map(<[u8]>::len).collect();
+        for (piece, bytes) in lengths.iter().enumerate().take(2) {
+            order(piece, *bytes)?;
+        }
+        for (piece, target) in memory.chunks_mut(HALF).enumerate() {
+            let half = &halves[piece % 2];
+            wait_for(driver, half.mark)?;
+            half.pinned.take(target);
+            if let Some(bytes) = lengths.get(piece + 2) {
+                order(piece + 2, *bytes)?;
+            }
+        }
+        *shared = Some(halves);
+        Ok(())
+    }
+}
+
+impl Drop for Downloads {
+    fn drop(&mut self) {
+        let halves = self.halves.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if self.context.bind().is_ok() {
+            for half in halves.into_iter().flatten() {
+                let _ = self.context.driver.unpin(half.pinned);
+            }
+        }
+    }
+}
+
+impl Coming {
+    /// Of a copy whose making is ordered.
+    pub(super) fn new(downloads: Arc<Downloads>, copy: Room, memory: Vec<u8>) -> Self {
+        Self { downloads, copy, memory }
+    }
+}
+
+impl Download for Coming {
+    fn finish(mut self: Box<Self>) -> Result<Vec<u8>> {
+        let mut memory = std::mem::take(&mut self.memory);
+        let downloaded = self.downloads.download(self.copy, &mut memory);
+        downloaded.map_err(|failed| DeviceError::Lost(format!("the GPU failed: {failed}")))?;
+        Ok(memory)
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.downloads.leave(self.copy);
+    }
+}
