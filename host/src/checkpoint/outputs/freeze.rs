@@ -185,7 +185,6 @@ impl Fresh {
     }
 }
 
-/// Brings one file up to date: ranges whose bytes are as they were stay, the rest goes into the fresh segment.
 /// How a file is written.
 #[derive(Clone, Copy, PartialEq)]
 enum Written {
@@ -195,6 +194,7 @@ enum Written {
     AtItsEnd,
 }
 
+/// Brings one file up to date: ranges whose bytes are as they were stay, the rest goes into the fresh segment.
 fn look(
     file: &File,
     looked: SystemTime,

@@ -307,8 +307,7 @@ impl Device for CpuDevice {
     }
 
     fn allocate(&mut self, buffer: BufferId, bytes: u64) -> Result<()> {
-        self.make_room(self.arena.whole(bytes));
-        let pages = self.arena.allocate(bytes)?;
+        let pages = self.section_of(bytes)?.start;
         self.buffers.insert(buffer, Placed::new(pages, self.arena.whole(bytes), bytes));
         Ok(())
     }

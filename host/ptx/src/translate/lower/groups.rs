@@ -9,19 +9,18 @@
 //! have been given up, all others run one by one. A block whose width is no multiple of four has none from the beginning. Patience is counted by block, and so does not
 //! depend on which instance ran which block before.
 
-use wasm_encoder::{BlockType, MemArg, ValType};
+use wasm_encoder::{BlockType, ValType};
 
-use super::clear::clear;
-use super::flat::{self, increment};
-use super::module::{Functions, Parts, block_index, prologue};
+use super::flat::{self, BodyExits, increment};
+use super::module::{Functions, Parts, prologue};
 use super::plan::Plan;
-use super::structure::{self, Exits, copies};
-use super::unit::{Area, Code, PRIVATE, Unit};
+use super::structure::{self, copies};
+use super::unit::{Code, Unit};
 use super::vector::Lanes;
-use crate::kernel::{Launch, Obstacle};
+use crate::kernel::Obstacle;
 use crate::translate::graph::Graph;
 use crate::translate::if_conversion::{convert_one, join_chains};
-use crate::translate::ir::{Edge, Function, Program, Suspension, Value};
+use crate::translate::ir::{Function, Program, Value};
 use crate::translate::lanes::{LANES, Shape, shapes};
 
 /// Index of `threads`, behind `run`.
@@ -70,25 +69,6 @@ impl Wide {
     }
 }
 
-/// The end of the lanes is the end of the group.
-struct GroupExits;
-
-impl Exits for GroupExits {
-    fn leaves(&self, _: u32) -> bool {
-        false
-    }
-
-    fn hop(&self, _: &mut Unit<'_>, _: &Edge, _: u32) {}
-
-    fn suspend(&self, unit: &mut Unit<'_>, _: &Suspension, _: &Edge, _: u32) {
-        unit.sink().unreachable();
-    }
-
-    fn finish(&self, unit: &mut Unit<'_>, _: Option<Value>, depth: u32) {
-        unit.sink().br(depth + 1);
-    }
-}
-
 /// Locals of `run`.
 struct Locals {
     width: u32,
@@ -114,40 +94,32 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, wide: &'a Wide) 
     unit.thread.axes = Some(locals.axes);
     prologue(&mut unit.code, parts);
     let copies = copies(body, &wide.graph, MOST_OPERATIONS);
+    flat::read_sizes(&mut unit, sizes);
     let mut sink = unit.sink();
-    for (axis, size) in sizes.into_iter().enumerate() {
-        let at = MemArg { offset: u64::from(Launch::BLOCK) + 4 * axis as u64, align: 2, memory_index: PRIVATE };
-        sink.i32_const(0).i32_load(at).local_set(size);
-    }
     sink.local_get(locals.width).i32_const(-((copies * LANES) as i32)).i32_and().local_set(whole);
-    // For each block:
-    sink.block(BlockType::Empty).loop_(BlockType::Empty);
-    sink.local_get(first).local_get(last).i64_ge_u().br_if(1);
-    block_index(&mut unit.code, first);
-    clear(&mut unit.code, parts);
-    unit.preamble();
+    let block = flat::Block { first, last, sizes, axes: locals.axes, linear: locals.linear };
+    flat::blocks(
+        &mut unit,
+        parts,
+        &block,
+        |unit| patience(unit, &locals, sizes),
+        |unit| {
+            if copies > 1 {
+                row(unit, wide, &locals, copies, whole);
+            }
+            row(unit, wide, &locals, 1, locals.width);
+        },
+    );
+    functions.add(&[ValType::I64, ValType::I64], &[], unit.code);
+    threads(functions, parts);
+}
+
+/// What a block has at its beginning.
+fn patience(unit: &mut Unit<'_>, locals: &Locals, sizes: [u32; 3]) {
     let mut sink = unit.sink();
     sink.local_get(sizes[0]).local_get(sizes[1]).i32_mul().local_get(sizes[2]).i32_mul();
     sink.i32_const((4 * LANES) as i32).i32_div_u().i32_const(1).i32_add().i32_const(0);
     sink.local_get(locals.width).i32_const(LANES as i32 - 1).i32_and().i32_eqz().select().local_set(locals.patience);
-    sink.i32_const(0).local_set(locals.linear);
-    let [x, y, z] = locals.axes;
-    for axis in [z, y] {
-        sink.i32_const(0).local_set(axis).loop_(BlockType::Empty);
-    }
-    sink.i32_const(0).local_set(x);
-    if copies > 1 {
-        row(&mut unit, wide, &locals, copies, whole);
-    }
-    row(&mut unit, wide, &locals, 1, locals.width);
-    let mut sink = unit.sink();
-    for (axis, size) in [(y, sizes[1]), (z, sizes[2])] {
-        increment(&mut sink, axis, 1);
-        sink.local_get(axis).local_get(size).i32_lt_u().br_if(0).end();
-    }
-    sink.local_get(first).i64_const(1).i64_add().local_set(first).br(0).end().end();
-    functions.add(&[ValType::I64, ValType::I64], &[], unit.code);
-    threads(functions, parts);
 }
 
 /// The groups of a row from the present x to `end`, so many in a turn.
@@ -164,7 +136,7 @@ fn row(unit: &mut Unit<'_>, wide: &Wide, locals: &Locals, copies: u32, end: u32)
     sink.local_get(locals.width).local_set(x).else_();
     for _ in 0..copies {
         unit.sink().block(BlockType::Empty).block(BlockType::Empty);
-        structure::write(unit, &wide.graph, &wide.uniform, &GroupExits);
+        structure::write(unit, &wide.graph, &wide.uniform, &BodyExits(1));
         unit.sink().end();
         // Given up.
         one_by_one(unit, locals, |sink| {
@@ -197,8 +169,7 @@ fn threads<'a>(functions: &mut Functions, parts: &'a Parts<'a>) {
     let (x, end, y, z, linear) = (0, 1, 2, 3, 4);
     unit.thread.axes = Some([x, y, z]);
     unit.thread.linear = linear;
-    unit.thread.call_area = Area { local: None, offset: parts.layout.calls };
-    unit.thread.next_call_area = Area { local: None, offset: parts.layout.calls + body.call_area };
+    flat::share_call_areas(&mut unit, parts);
     unit.preamble();
     flat::row(&mut unit, &graph, 1, end);
     functions.add(&[ValType::I32; 5], &[], unit.code);
