@@ -112,7 +112,8 @@ pub struct Kernel {
 impl Kernel {
     /// How large the private memory has to be for a block of so many threads.
     pub fn private_bytes(&self, threads: u32) -> u64 {
-        u64::from(self.frame_base) + u64::from(self.frame_bytes) * u64::from(threads)
+        // Frames of four threads may be one.
+        u64::from(self.frame_base) + u64::from(self.frame_bytes) * u64::from(threads).next_multiple_of(4)
     }
 
     /// Bytes of shared memory for a block with so much dynamic shared memory.

@@ -101,12 +101,26 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
     Ok(shapes)
 }
 
+/// The shapes of a body's values, where a group may part anywhere: in front of each branch on which its threads disagree, and of each line that wraps round within it.
+///
+/// # Errors
+///
+/// If the body is too large.
+pub fn shapes_in_lockstep(function: &Function, graph: &Graph, uniform: &[bool]) -> Result<Vec<Shape>, Obstacle> {
+    let insts = graph.order.iter().map(|block| function.blocks[*block as usize].insts.len());
+    if insts.sum::<usize>() + graph.order.len() > MOST_INSTRUCTIONS {
+        return Err(Obstacle::TooLarge);
+    }
+    let states = spread(function, graph, uniform, &vec![true; function.values.len()]);
+    Ok(held(function, graph, &states))
+}
+
 /// Effects that are not the same when lanes take turns at each instruction, and memory that belongs to one thread.
 fn refuse(inst: &Inst, pure: &[bool]) -> Result<(), Obstacle> {
     let own = |value: &Access| value.memory == Memory::Private && !value.constant;
     match inst {
         Inst::Rmw(..) | Inst::CompareExchange(..) => Err(Obstacle::Atomics),
-        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic => Err(Obstacle::Atomics),
+        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic || access.exclusive => Err(Obstacle::Atomics),
         Inst::Call(routine, _) if !pure[routine.0 as usize] => Err(Obstacle::Calls),
         Inst::CallIndirect(..) => Err(Obstacle::Calls),
         Inst::Load(access, _) | Inst::Store(access, ..) if own(access) => Err(Obstacle::Calls),
@@ -152,6 +166,8 @@ fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool]) 
     let mut states: Vec<State> = (0..function.values.len())
         .map(|index| match &function.values[index].inst {
             Inst::Input(Input::Linear | Input::Packed | Input::Thread(Axis::X)) => State::Line(1),
+            // In the frame of a group, words of its threads lie side by side.
+            Inst::Input(Input::Frame) => State::Line(4),
             Inst::Input(Input::Thread(_)) | Inst::Const(_) => State::Line(0),
             _ if uniform[index] => State::Line(0),
             _ => State::Unknown,
