@@ -22,8 +22,8 @@
 //! # In which order the threads of a block run
 //!
 //! As PTX says: in any, between two barriers. It is always the same order for a kernel and the shape of its blocks, whatever the number of instances: one thread after the
-//! other, or ([`Form::Vector`]) four with consecutive places along x instruction by instruction, stores of the same instruction in the order of the lanes. So a race within a
-//! block, which PTX leaves undefined, ends the same way each time; it may end another way with [`Options::vectors`] off. Of several faults in a block one
+//! other, or ([`Form::Vector`]) four with consecutive places along x instruction by instruction, stores of the same instruction in the order of the lanes; atomic operations
+//! come in the same order in both cases. So a race within a block, which PTX leaves undefined, ends the same way each time; it may end another way with [`Options::vectors`] off. Of several faults in a block one
 //! is reported; which one is fixed likewise.
 
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub struct Options {
 /// How many threads the code of a kernel runs at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
-    /// Four, as the lanes of vectors, in blocks whose width is a multiple of four; where these disagree on a branch, and in other blocks, one.
+    /// Four neighbours in a row of the block, as the lanes of vectors; where these disagree on a branch, and where rows are not of whole groups of four, one.
     Vector,
     /// One, and why.
     Scalar(Obstacle),
@@ -64,15 +64,13 @@ pub enum Form {
 pub enum Obstacle {
     /// [`Options::vectors`] is off.
     Disabled,
-    /// Its threads wait: at barriers, for other lanes, or for what others write.
-    Waits,
-    /// It has atomic operations, or accesses that are ordered with those of other blocks.
+    /// Its threads never wait, and it has atomic operations, or accesses that are ordered with those of other blocks.
     Atomics,
-    /// It calls device functions.
+    /// It calls device functions, or moves matrices.
     Calls,
-    /// It has local memory.
+    /// Its threads never wait, and it has local memory.
     LocalMemory,
-    /// Here it may go different ways in neighbouring threads after it has stored something.
+    /// Here it may go different ways in neighbouring threads after it has stored something, and its code is so large that it is not worth a form in which they meet again.
     Diverges(Position),
     /// Its code is so large that a second form would cost more than it gains.
     TooLarge,

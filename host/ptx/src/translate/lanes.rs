@@ -13,16 +13,20 @@
 //!
 //! # Control flow
 //!
-//! A group has one place in the body: where a branch depends on the lane, it is asked while running whether the four agree. If they do not, the group is *given
-//! up*: its threads run again from their beginning, one by one, as scalar code. That is right only while the group has stored nothing, so a kernel with
-//! such a branch behind a store has no vector form ([`Obstacle::Diverges`]). Since all lanes always are in one place, a parameter of a block is one number for all
-//! if its arguments are, whatever the branches above depend on.
+//! A group has one place in the body: where a branch depends on the lane, it is asked while running whether the four agree. What happens if they do not is
+//! one of two:
+//!
+//! - The group is *given up* ([`shapes`]): its threads run again from their beginning, one by one, as scalar code. That is right only while the group has stored nothing; a
+//!   kernel whose threads never wait, and that has no such branch behind a store, runs so.
+//! - The group *parts* ([`shapes_in_lockstep`]): its threads go on one by one from there, and later together again (see [`super::parting`]).
+//!
+//! Since all lanes of a group always are in one place, a parameter of a block is one number for all if its arguments are, whatever the branches above depend on.
 //!
 //! # Wrapping
 //!
 //! Strides are exact modulo the width of the value: a sum that wraps round in some lane does so in the scalar code. Only where 32 bits become 64 it
-//! matters between which lanes that happens; there the code asks whether it happens within the group, and gives it up. So such a value is a line only before
-//! the first store.
+//! matters between which lanes that happens; there the code asks whether it happens within the group, which then is given up or parts. So such a value is a line only
+//! before the first store, or where groups part.
 //!
 //! # What it leaves out
 //!
@@ -67,7 +71,7 @@ enum State {
     Varying,
 }
 
-/// The shapes of a body's values, if it can run in groups.
+/// The shapes of the values of a body whose threads never wait, if it can run in groups that begin again one by one where they do not agree.
 ///
 /// # Errors
 ///
@@ -94,7 +98,6 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
             {
                 return diverges;
             }
-            Terminator::Suspend(..) => return Err(Obstacle::Waits),
             _ => {}
         }
     }

@@ -3,6 +3,9 @@
 //! A region is what a thread runs between two waits: one head, at which it begins or goes on, and the blocks reached from there. Blocks reached from several heads
 //! belong to each of their regions (a copy) while few instructions follow; else the first of them becomes a head itself, and a thread that gets
 //! there goes on in another region without waiting. So the code grows only by a factor that does not depend on the kernel.
+//!
+//! Where threads run in groups that part (see [`super::parting`]), there are regions for those that have parted too: from there to where they wait, or meet again. All others
+//! pass by these places.
 
 use super::graph::Graph;
 use super::ir::{Block, Edge, Function, Suspension, Terminator};

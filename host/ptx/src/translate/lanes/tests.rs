@@ -113,6 +113,5 @@ fn obstacles_are_told() {
     let looped = format!("AGAIN: add.u32 %r1, %r1, 32; {store} setp.lt.u32 %p0, %r1, %r0; @%p0 bra AGAIN;");
     assert!(matches!(obstacle(&looped), Some(Obstacle::Diverges(_))));
     assert_eq!(obstacle("atom.global.add.u32 %r2, [%d0], 1;"), Some(Obstacle::Atomics));
-    assert_eq!(obstacle("bar.sync 0;"), Some(Obstacle::Waits));
     assert_eq!(obstacle(&"add.u32 %r0, %r0, %r1; st.global.u32 [%d0], %r0;".repeat(1000)), Some(Obstacle::TooLarge));
 }

@@ -34,6 +34,7 @@ pub enum Form {
 pub fn choose(body: &mut Function, program: &Program, local_bytes: u32, options: &Options) -> Option<Form> {
     let mut begins = heads(body)?;
     let waits = begins.contains(&true);
+    let mut alone_because = None;
     if !options.vectors {
         return Some(one_by_one(body, &begins, waits, Obstacle::Disabled));
     }
@@ -44,7 +45,10 @@ pub fn choose(body: &mut Function, program: &Program, local_bytes: u32, options:
         };
         match wide {
             Ok(wide) => return Some(Form::Groups(Box::new(wide))),
-            Err(Obstacle::Diverges(_)) => begins[0] = true,
+            Err(obstacle @ Obstacle::Diverges(_)) => {
+                begins[0] = true;
+                alone_because = Some(obstacle);
+            }
             Err(obstacle) => return Some(Form::Flat(obstacle)),
         }
     }
@@ -53,7 +57,7 @@ pub fn choose(body: &mut Function, program: &Program, local_bytes: u32, options:
         Ok((regions, lockstep)) => Some(Form::Lockstep(regions, Box::new(lockstep))),
         Err(obstacle) => {
             *body = before;
-            Some(one_by_one(body, &heads(body)?, waits, obstacle))
+            Some(one_by_one(body, &heads(body)?, waits, alone_because.unwrap_or(obstacle)))
         }
     }
 }

@@ -198,3 +198,13 @@ fn random_kernels_do_not_depend_on_who_goes_first() {
         assert!(at.is_none(), "kernel {seed}: {}\n{text}", name(at.unwrap_or_default() as u64));
     }
 }
+
+/// Else the others would be compared with themselves.
+#[test]
+fn most_random_kernels_that_can_run_as_vectors_do() {
+    for generate in [Generator::alone, Generator::together] {
+        let kernels = (0..UNORDERED).map(|seed| Kernel::small(&generate(seed).print(), "kernel").unwrap());
+        let vectors = kernels.filter(|kernel| kernel.translation.form == Form::Vector).count();
+        assert!(vectors > 80, "only {vectors} of {UNORDERED}");
+    }
+}
