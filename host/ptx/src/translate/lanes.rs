@@ -30,8 +30,8 @@
 //!
 //! # What it leaves out
 //!
-//! Strides that are no constants (`tid * width`) are not followed: those are four numbers, and their accesses are made lane by lane. Known bits are not followed either
-//! (`tid & 31` is four numbers).
+//! Strides that are no constants (`tid * width`) are not followed: those are four numbers, and their accesses are made lane by lane. Of known bits only zeros at the lower end
+//! are: since a group begins at a multiple of four, `tid & 31` is a line, and `tid >> 5` the same for all.
 
 use super::graph::Graph;
 use super::ir::{Access, Binary, Function, Input, Inst, Kind, Memory, Terminator, Unary, Value};
@@ -67,8 +67,24 @@ impl Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Unknown,
-    Line(i64),
+    /// The distance from lane to lane; and of the first lane's number, how many of its lowest bits are known to be 0.
+    Line(i64, u32),
     Varying,
+}
+
+impl State {
+    /// One number, of which nothing is known.
+    const SAME: Self = Self::Line(0, 0);
+
+    /// How many of the lowest bits are all that differs between lanes, which count from 0 in them: nothing is carried beyond.
+    fn own_bits(self) -> Option<u32> {
+        match self {
+            Self::Line(stride, zeros) if stride > 0 && zeros < 32 && stride * i64::from(LANES - 1) < 1 << zeros => {
+                Some(zeros)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The shapes of the values of a body whose threads never wait, if it can run in groups that begin again one by one where they do not agree.
@@ -168,11 +184,15 @@ fn early(function: &Function, graph: &Graph, stored: &[bool]) -> Vec<bool> {
 fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool]) -> Vec<State> {
     let mut states: Vec<State> = (0..function.values.len())
         .map(|index| match &function.values[index].inst {
-            Inst::Input(Input::Linear | Input::Packed | Input::Thread(Axis::X)) => State::Line(1),
+            // A group begins at a multiple of four.
+            Inst::Input(Input::Linear | Input::Packed | Input::Thread(Axis::X)) => {
+                State::Line(1, LANES.trailing_zeros())
+            }
             // In the frame of a group, words of its threads lie side by side.
-            Inst::Input(Input::Frame) => State::Line(4),
-            Inst::Input(Input::Thread(_)) | Inst::Const(_) => State::Line(0),
-            _ if uniform[index] => State::Line(0),
+            Inst::Input(Input::Frame) => State::Line(4, 0),
+            Inst::Const(bits) => State::Line(0, bits.trailing_zeros()),
+            Inst::Input(Input::Thread(_)) => State::SAME,
+            _ if uniform[index] => State::SAME,
             _ => State::Unknown,
         })
         .collect();
@@ -205,7 +225,9 @@ fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: 
             let argument = edge.arguments.get(index).map_or(State::Varying, |value| states[value.0 as usize]);
             state = match (state, argument) {
                 (State::Unknown, other) | (other, State::Unknown) => other,
-                (one, other) if one == other => one,
+                (State::Line(one, zeros), State::Line(other, others)) if one == other => {
+                    State::Line(one, zeros.min(others))
+                }
                 _ => State::Varying,
             };
         }
@@ -221,17 +243,21 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool) ->
         match of(operand) {
             State::Varying => return State::Varying,
             State::Unknown => unknown = true,
-            State::Line(stride) => same &= stride == 0,
+            State::Line(stride, _) => same &= stride == 0,
         }
     }
     if unknown {
         return State::Unknown;
     }
     if same {
-        return State::Line(0);
+        return State::SAME;
     }
     let stride = |value: Value| match of(value) {
-        State::Line(stride) => stride,
+        State::Line(stride, _) => stride,
+        _ => 0,
+    };
+    let zeros = |value: Value| match of(value) {
+        State::Line(_, zeros) => zeros,
         _ => 0,
     };
     let known = |value: Value| match function.inst(value) {
@@ -239,24 +265,47 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool) ->
         _ => None,
     };
     let wide = definition.kind == Some(Kind::I64);
+    // The distance, and the zeros.
     let sum = match &definition.inst {
-        Inst::Unary(Unary::Wrap, a) => Some(stride(*a)),
-        Inst::Unary(Unary::Widen { .. }, a) if early && stride(*a).unsigned_abs() <= MOST_STRIDE => Some(stride(*a)),
-        Inst::Binary(Binary::Add, a, b) => Some(stride(*a).wrapping_add(stride(*b))),
-        Inst::Binary(Binary::Sub, a, b) => Some(stride(*a).wrapping_sub(stride(*b))),
+        Inst::Unary(Unary::Wrap, a) => Some((stride(*a), zeros(*a).min(31))),
+        Inst::Unary(Unary::Widen { .. }, a) if early && stride(*a).unsigned_abs() <= MOST_STRIDE => {
+            Some((stride(*a), zeros(*a)))
+        }
+        Inst::Binary(Binary::Add, a, b) => Some((stride(*a).wrapping_add(stride(*b)), zeros(*a).min(zeros(*b)))),
+        Inst::Binary(Binary::Sub, a, b) => Some((stride(*a).wrapping_sub(stride(*b)), zeros(*a).min(zeros(*b)))),
         Inst::Binary(Binary::Mul, a, b) => match (known(*a), known(*b)) {
-            (_, Some(factor)) => Some(stride(*a).wrapping_mul(factor)),
-            (Some(factor), _) => Some(stride(*b).wrapping_mul(factor)),
+            (_, Some(factor)) => Some((stride(*a).wrapping_mul(factor), zeros(*a))),
+            (Some(factor), _) => Some((stride(*b).wrapping_mul(factor), zeros(*b))),
             _ => None,
         },
-        Inst::Binary(Binary::Shl, a, b) => known(*b).map(|places| stride(*a).wrapping_shl(places as u32)),
-        Inst::Select(condition, a, b) if stride(*condition) == 0 && stride(*a) == stride(*b) => Some(stride(*a)),
+        Inst::Binary(Binary::Shl, a, b) => {
+            known(*b).map(|places| (stride(*a).wrapping_shl(places as u32), zeros(*a) + places as u32 % 64))
+        }
+        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask)),
+        Inst::Binary(Binary::ShrU | Binary::ShrS, a, b) => {
+            known(*b).filter(|places| of(*a).own_bits().is_some_and(|bits| *places >= i64::from(bits))).map(|_| (0, 0))
+        }
+        Inst::Select(condition, a, b) if stride(*condition) == 0 && stride(*a) == stride(*b) => {
+            Some((stride(*a), zeros(*a).min(zeros(*b))))
+        }
         _ => None,
     };
     match sum {
-        Some(stride) if wide => State::Line(stride),
-        Some(stride) => State::Line(i64::from(stride as i32)),
+        Some((stride, zeros)) if wide => State::Line(stride, zeros),
+        Some((stride, zeros)) => State::Line(i64::from(stride as i32), zeros),
         None => State::Varying,
+    }
+}
+
+/// A line of which only these bits are left: all of those in which lanes differ, or none of them.
+fn masked(line: State, mask: i64) -> Option<(i64, u32)> {
+    let State::Line(stride, zeros) = line else { return None };
+    // Those below the distance are 0 in all lanes.
+    let own = (1 << line.own_bits()?) - (1 << stride.trailing_zeros());
+    match mask & own {
+        0 => Some((0, 0)),
+        bits if bits == own => Some((stride, zeros)),
+        _ => None,
     }
 }
 
@@ -264,7 +313,7 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool) ->
 fn held(function: &Function, graph: &Graph, states: &[State]) -> Vec<Shape> {
     let predicates = predicates(function, graph);
     let shape = |index: usize| match states[index] {
-        State::Line(stride) => Shape::Line(stride),
+        State::Line(stride, _) => Shape::Line(stride),
         // What nothing reaches is in no code.
         State::Unknown => Shape::SAME,
         State::Varying => match function.values[index].kind {

@@ -99,6 +99,34 @@ fn logic_of_comparisons_is_a_mask() {
 }
 
 #[test]
+fn a_group_begins_at_a_multiple_of_four() {
+    let stored = |code: &str| of(&format!("{ELEMENT} {code} st.global.u32 [%d1], %r3;")).stores()[0].1;
+    for line in [
+        "and.b32 %r3, %r1, 31;",
+        "and.b32 %r3, %r1, 7; add.u32 %r3, %r3, 5;",
+        "shl.b32 %r3, %r1, 2; and.b32 %r3, %r3, 60;",
+    ] {
+        assert!(matches!(stored(line), Shape::Line(stride) if stride > 0), "{line}");
+    }
+    for same in [
+        "shr.u32 %r3, %r1, 5;",
+        "shr.s32 %r3, %r1, 2;",
+        "and.b32 %r3, %r1, -4;",
+        "add.u32 %r3, %r1, 32; shr.u32 %r3, %r3, 2;",
+    ] {
+        assert_eq!(stored(same), Shape::SAME, "{same}");
+    }
+    for words in [
+        "and.b32 %r3, %r1, 1;",
+        "shr.u32 %r3, %r1, 1;",
+        "add.u32 %r3, %r1, 1; and.b32 %r3, %r3, 31;",
+        "add.u32 %r3, %r1, %r0; shr.u32 %r3, %r3, 5;",
+    ] {
+        assert_eq!(stored(words), Shape::Words, "{words}");
+    }
+}
+
+#[test]
 fn obstacles_are_told() {
     let obstacle = |code: &str| of(code).shapes.err();
     let store = "st.global.u32 [%d0], 1;";
