@@ -35,6 +35,7 @@
 
 use super::graph::Graph;
 use super::ir::{Access, Binary, Function, Input, Inst, Kind, Memory, Terminator, Unary, Value};
+use super::masking::{Masked, candidates};
 use crate::kernel::Obstacle;
 use crate::module::Axis;
 
@@ -92,7 +93,7 @@ impl State {
 /// # Errors
 ///
 /// Why it cannot.
-pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool]) -> Result<Vec<Shape>, Obstacle> {
+pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool]) -> Result<Shapes, Obstacle> {
     let insts = graph.order.iter().flat_map(|block| &function.blocks[*block as usize].insts);
     if insts.clone().count() + graph.order.len() > MOST_INSTRUCTIONS {
         return Err(Obstacle::TooLarge);
@@ -101,8 +102,8 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
         refuse(function.inst(*value), pure)?;
     }
     let stored = stored_before(function, graph);
-    let states = spread(function, graph, uniform, &early(function, graph, &stored));
-    let shapes = held(function, graph, &states);
+    let found = Shapes::new(function, graph, uniform, &early(function, graph, &stored), |_| false);
+    let shapes = &found.shapes;
     for block in &graph.order {
         let data = &function.blocks[*block as usize];
         let diverges = Err(Obstacle::Diverges(data.position));
@@ -110,6 +111,7 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
             Terminator::Table(index, _) if shapes[index.0 as usize] != Shape::SAME => return diverges,
             Terminator::Branch(condition, ..)
                 if shapes[condition.0 as usize] != Shape::SAME
+                    && found.masked.iter().all(|masked| masked.branch != *block)
                     && (stored[*block as usize] || data.insts.iter().any(|value| stores(function.inst(*value)))) =>
             {
                 return diverges;
@@ -117,21 +119,57 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
             _ => {}
         }
     }
-    Ok(shapes)
+    Ok(found)
 }
 
-/// The shapes of a body's values, where a group may part anywhere: in front of each branch on which its threads disagree, and of each line that wraps round within it.
+/// What is found of a body.
+pub struct Shapes {
+    /// How each value is held.
+    pub shapes: Vec<Shape>,
+    /// Branches on which lanes may disagree and that need not be asked for that.
+    pub masked: Vec<Masked>,
+}
+
+impl Shapes {
+    /// Blocks that are `left` are not part of what is run without interruption.
+    fn new(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], left: impl Fn(u32) -> bool) -> Self {
+        let mut masked = candidates(function, graph);
+        masked.retain(|masked| !left(masked.side) && !left(masked.join));
+        let states = spread(function, graph, uniform, early, &masked);
+        let shapes = held(function, graph, &states);
+        let whole = |masked: &Masked| {
+            let insts = &function.blocks[masked.side as usize].insts;
+            insts.iter().all(|value| !wraps(function, *value, &shapes))
+        };
+        masked.retain(|masked| shapes[masked.condition.0 as usize] != Shape::SAME && whole(masked));
+        Self { shapes, masked }
+    }
+}
+
+/// Whether an instruction makes a line of 64 bits from one of 32, which may wrap round within the group.
+pub fn wraps(function: &Function, value: Value, shapes: &[Shape]) -> bool {
+    let Inst::Unary(Unary::Widen { .. }, operand) = function.inst(value) else { return false };
+    let line = |value: Value| matches!(shapes[value.0 as usize], Shape::Line(stride) if stride != 0);
+    line(value) && line(*operand)
+}
+
+/// The shapes of a body's values, where a group may part anywhere: in front of each branch on which its threads disagree, and of each line that wraps round within it. Blocks that are `left` begin
+/// another region.
 ///
 /// # Errors
 ///
 /// If the body is too large.
-pub fn shapes_in_lockstep(function: &Function, graph: &Graph, uniform: &[bool]) -> Result<Vec<Shape>, Obstacle> {
+pub fn shapes_in_lockstep(
+    function: &Function,
+    graph: &Graph,
+    uniform: &[bool],
+    left: impl Fn(u32) -> bool,
+) -> Result<Shapes, Obstacle> {
     let insts = graph.order.iter().map(|block| function.blocks[*block as usize].insts.len());
     if insts.sum::<usize>() + graph.order.len() > MOST_INSTRUCTIONS {
         return Err(Obstacle::TooLarge);
     }
-    let states = spread(function, graph, uniform, &vec![true; function.values.len()]);
-    Ok(held(function, graph, &states))
+    Ok(Shapes::new(function, graph, uniform, &vec![true; function.values.len()], left))
 }
 
 /// Effects that are not the same when lanes take turns at each instruction, and memory that belongs to one thread.
@@ -181,7 +219,7 @@ fn early(function: &Function, graph: &Graph, stored: &[bool]) -> Vec<bool> {
 }
 
 /// From the best that could be, downwards until nothing contradicts.
-fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool]) -> Vec<State> {
+fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], masked: &[Masked]) -> Vec<State> {
     let mut states: Vec<State> = (0..function.values.len())
         .map(|index| match &function.values[index].inst {
             // A group begins at a multiple of four.
@@ -200,7 +238,7 @@ fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool]) 
         let mut changed = false;
         for block in &graph.order {
             for (index, parameter) in function.blocks[*block as usize].parameters.iter().enumerate() {
-                let state = joined(function, graph, *block, index, &states);
+                let state = joined(function, graph, *block, index, &states, masked);
                 changed |= std::mem::replace(&mut states[parameter.0 as usize], state) != state;
             }
             for value in &function.blocks[*block as usize].insts {
@@ -218,7 +256,18 @@ fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool]) 
 }
 
 /// What a block's parameter is, from the arguments that come over its edges.
-fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: &[State]) -> State {
+fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: &[State], masked: &[Masked]) -> State {
+    // Lanes come over both edges of such a branch at once.
+    let argument = |from: u32| {
+        let mut edges = function.blocks[from as usize].terminator.edges();
+        edges.find(|edge| edge.block == block).and_then(|edge| edge.arguments.get(index).copied())
+    };
+    for masked in masked.iter().filter(|masked| masked.join == block) {
+        let agreed = matches!(states[masked.condition.0 as usize], State::Unknown | State::Line(0, _));
+        if !agreed && argument(masked.branch) != argument(masked.side) {
+            return State::Varying;
+        }
+    }
     let mut state = State::Unknown;
     for from in &graph.predecessors[block as usize] {
         for edge in function.blocks[*from as usize].terminator.edges().filter(|edge| edge.block == block) {

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use super::graph::Graph;
 use super::ir::{Block, Edge, Function, Inst, Kind, Suspension, Terminator, Unary, Value};
-use super::lanes::{Shape, shapes_in_lockstep};
+use super::lanes::{Shape, Shapes, shapes_in_lockstep, wraps};
 use super::meeting;
 use super::regions::inside;
 use crate::kernel::Obstacle;
@@ -37,8 +37,8 @@ pub struct Parting {
 pub struct Lockstep {
     /// With the same values and blocks as the body for threads. Where a group parts in any case, it jumps to the rest.
     pub body: Function,
-    /// How each value is held.
-    pub shapes: Vec<Shape>,
+    /// How each value is held, and where groups need not agree.
+    pub found: Shapes,
     /// Those of each block from the first to the last.
     pub partings: Vec<Parting>,
     /// Where threads meet again that parted at a branch, if they do not wait before.
@@ -47,12 +47,12 @@ pub struct Lockstep {
 
 impl Lockstep {
     /// Makes a body for groups from one for threads, and cuts that up.
-    pub fn new(body: &mut Function, uniform: &[bool], pure: &[bool]) -> Result<Self, Obstacle> {
+    pub fn new(body: &mut Function, uniform: &[bool], pure: &[bool], heads: &[bool]) -> Result<Self, Obstacle> {
         let graph = Graph::of(body);
-        let shapes = shapes_in_lockstep(body, &graph, uniform)?;
+        let found = shapes_in_lockstep(body, &graph, uniform, |block| heads[block as usize])?;
         let mut partings = Vec::new();
         for block in &graph.order {
-            find(body, *block, &shapes, uniform, pure, &mut partings);
+            find(body, *block, &found, uniform, pure, &mut partings);
         }
         if partings.len() > MOST_PARTINGS {
             return Err(Obstacle::TooLarge);
@@ -69,13 +69,14 @@ impl Lockstep {
             block.terminator = Terminator::Jump(Edge { block: parting.rest, arguments: Vec::new() });
         }
         narrow(&mut lockstep);
-        Ok(Self { body: lockstep, shapes, partings, joins })
+        Ok(Self { body: lockstep, found, partings, joins })
     }
 }
 
 /// Notes the partings of a block, up to the first that happens in any case.
-fn find(body: &Function, block: u32, shapes: &[Shape], uniform: &[bool], pure: &[bool], partings: &mut Vec<Parting>) {
+fn find(body: &Function, block: u32, found: &Shapes, uniform: &[bool], pure: &[bool], partings: &mut Vec<Parting>) {
     let data = &body.blocks[block as usize];
+    let Shapes { shapes, masked } = found;
     let varies = |value: &Value| shapes[value.0 as usize] != Shape::SAME;
     let mut note = |index: usize, always: bool| partings.push(Parting { block, index, rest: 0, always });
     for (index, value) in data.insts.iter().enumerate().filter(|(_, value)| !uniform[value.0 as usize]) {
@@ -84,11 +85,12 @@ fn find(body: &Function, block: u32, shapes: &[Shape], uniform: &[bool], pure: &
             note(index, true);
             return;
         }
-        if wraps(inst, *value, shapes) {
+        if wraps(body, *value, shapes) {
             note(index, false);
         }
     }
     match &data.terminator {
+        Terminator::Branch(..) if masked.iter().any(|masked| masked.branch == block) => {}
         Terminator::Branch(condition, ..) if varies(condition) => note(data.insts.len(), false),
         Terminator::Table(index, _) if varies(index) => note(data.insts.len(), true),
         Terminator::Suspend(
@@ -112,13 +114,6 @@ pub fn stays_alone(body: &Function, inst: &Inst, pure: &[bool]) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether an instruction makes a line of 64 bits from one of 32.
-fn wraps(inst: &Inst, value: Value, shapes: &[Shape]) -> bool {
-    let Inst::Unary(Unary::Widen { .. }, operand) = inst else { return false };
-    let line = |value: Value| matches!(shapes[value.0 as usize], Shape::Line(stride) if stride != 0);
-    line(value) && line(*operand)
 }
 
 /// Where all ways from the branches meet on which groups part. None if some effect depends on the order of threads: those that meet again change it. None where hardly anything follows, which

@@ -107,6 +107,40 @@ fn lanes_that_add_to_one_place_take_turns() {
 }
 
 #[test]
+fn some_lanes_read_and_write_and_the_others_do_not() {
+    for guard in ["@%p0", "@!%p0"] {
+        for store in ["", "st.global.u16 [%d1+2], %r4; st.global.f64 [%d1+8], %g1;"] {
+            agrees(
+                &format!(
+                    "setp.lt.u32 %p0, %r1, %r0; mov.u32 %r4, 7; mov.f64 %g1, 0d4008000000000000; mov.f32 %f1, 0f3F800000; {guard} bra OVER;\n\
+                     ld.global.u32 %r4, [%d1]; ld.global.f64 %g1, [%d1+8]; ld.global.f32 %f1, [%d1+4]; ld.global.u8 %r5, [%d0]; add.u32 %r4, %r4, %r5; {store}\n\
+                     OVER: cvt.rzi.u32.f32 %r6, %f1; xor.b32 %r4, %r4, %r6; st.global.u32 [%d1], %r4; st.global.f64 [%d1+8], %g1; ret;"
+                ),
+                &[0, 1, 2, 3, 4, 5, 31, 1000],
+            );
+        }
+    }
+}
+
+/// The end of the memory lies within a group: lanes behind it neither read nor write.
+#[test]
+fn lanes_beyond_the_end_of_memory_are_left_alone() {
+    let code = "mul.wide.u32 %d2, %r1, 4; add.s64 %d2, %d2, %d0; setp.ge.u32 %p0, %r1, %r0; mov.u32 %r4, 1; @%p0 bra OVER;\n\
+         ld.global.u32 %r4, [%d2]; add.u32 %r4, %r4, 1; st.global.u32 [%d2], %r4;\nOVER: mov.u32 %r5, 0x20000; cvt.u64.u32 %d3, %r5; mul.wide.u32 %d4, %r1, 4;\n\
+         add.s64 %d3, %d3, %d4; st.global.u32 [%d3], %r4; ret;";
+    let kernel = kernel(code);
+    let start = Start::of(&kernel, BUFFERS + BUFFER);
+    for count in 1..8_u64 {
+        let from = |address: u64| {
+            let parameters = [address.to_le_bytes().to_vec(), (count as u32).to_le_bytes().to_vec()].concat();
+            kernel.translation(&Run { grid: [1; 3], block: [8, 1, 1], dynamic_shared: 0, parameters }, &start)
+        };
+        assert!(from(BYTES - 4 * count).is_ok(), "{count}");
+        assert!(from(BYTES - 4 * count + 4).unwrap_err().contains("out of bounds"), "{count}");
+    }
+}
+
+#[test]
 fn indices_that_wrap_round_within_a_group() {
     let numbers: Vec<u32> = edges(Type::S32)
         .into_iter()

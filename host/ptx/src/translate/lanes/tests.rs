@@ -25,7 +25,7 @@ fn of(code: &str) -> Found {
     let function = built.program.body;
     let pure: Vec<bool> = built.program.functions.iter().map(|function| function.pure).collect();
     let uniform = uniform(&function, |_| false);
-    let shapes = shapes(&function, &Graph::of(&function), &uniform, &pure);
+    let shapes = shapes(&function, &Graph::of(&function), &uniform, &pure).map(|found| found.shapes);
     Found { function, shapes }
 }
 

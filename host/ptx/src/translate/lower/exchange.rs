@@ -188,7 +188,7 @@ fn short(lockstep: &Lockstep, block: u32, uniform: &[bool]) -> bool {
         let nowhere = uniform[value.0 as usize] || matches!(body.inst(*value), Inst::Const(_) | Inst::Input(_));
         !nowhere && !data.insts.contains(value)
     };
-    let line = |value: Value| comes(&value) && matches!(lockstep.shapes[value.0 as usize], Shape::Line(_));
+    let line = |value: Value| comes(&value) && matches!(lockstep.found.shapes[value.0 as usize], Shape::Line(_));
     let computes = |value: &Value| match body.inst(*value) {
         Inst::Const(_) | Inst::Unary(..) | Inst::Binary(..) | Inst::Fma(..) | Inst::Select(..) => true,
         Inst::Load(access, address) => access.constant || matches!(body.inst(*address), Inst::Input(Input::Frame)),
@@ -229,7 +229,7 @@ pub fn add<'a>(
     unit.thread.linear = linear;
     unit.thread.packed = Some(packed);
     unit.thread.frame = Some(frame);
-    unit.lanes = Some(Lanes::new(&lockstep.shapes));
+    unit.lanes = Some(Lanes::new(&lockstep.found));
     unit.preamble();
     let mut sink = unit.sink();
     place(&mut sink, parts.frames, BASE);

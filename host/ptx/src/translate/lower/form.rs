@@ -84,7 +84,7 @@ fn lockstep(
         begins.copy_from_slice(&heads(body).ok_or(Obstacle::TooLarge)?);
     }
     let uniform = uniform_values(body, program);
-    let mut lockstep = Lockstep::new(body, &uniform, &pure)?;
+    let mut lockstep = Lockstep::new(body, &uniform, &pure, begins)?;
     let rests: Vec<u32> = lockstep.partings.iter().map(|parting| parting.rest).collect();
     loop {
         let regions = Regions::new(body, begins, &rests, &lockstep.joins);
@@ -112,7 +112,7 @@ fn convert(body: &mut Function, program: &Program, pure: &[bool]) -> Result<(), 
     }
     for _ in 0..MOST_CONVERSIONS {
         let (graph, uniform) = (Graph::of(body), uniform_values(body, program));
-        let shapes = shapes_in_lockstep(body, &graph, &uniform)?;
+        let shapes = shapes_in_lockstep(body, &graph, &uniform, |_| false)?.shapes;
         if !convert_one(body, &graph, |value| shapes[value.0 as usize] != Shape::SAME) {
             break;
         }

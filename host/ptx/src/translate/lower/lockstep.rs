@@ -170,7 +170,7 @@ fn add_one<'a>(
     unit.thread.linear = linear;
     unit.thread.packed = Some(packed);
     unit.thread.frame = Some(frame);
-    unit.lanes = Some(Lanes::parting(&lockstep.shapes, labels));
+    unit.lanes = Some(Lanes::parting(&lockstep.found, labels));
     unit.preamble();
     let exits = LockstepExits {
         parts,

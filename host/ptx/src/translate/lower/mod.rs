@@ -9,6 +9,7 @@
 //! | [`structure`] | blocks and jumps as nested `block`, `loop`, `if` |
 //! | [`ops`] | one operation |
 //! | [`vector`], [`vector_ops`] | the same for four threads at once: values in their shapes, operations |
+//! | [`masked`] | what they run for some of their lanes |
 //! | [`clear`] | what a block finds in its memory: zeros |
 //! | [`flat`] | `run` for kernels whose threads never wait: the loop over threads round the body |
 //! | [`groups`] | the same for groups of four threads, and one thread after the other where they do not go together |
@@ -25,6 +26,7 @@ mod form;
 mod frames;
 mod groups;
 mod lockstep;
+mod masked;
 mod meet;
 mod module;
 mod ops;

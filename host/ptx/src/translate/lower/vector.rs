@@ -8,7 +8,8 @@ use wasm_encoder::ValType;
 
 use super::unit::Unit;
 use crate::translate::ir::{Inst, Kind, Unary, Value};
-use crate::translate::lanes::{LANES, Shape};
+use crate::translate::lanes::{LANES, Shape, Shapes};
+use crate::translate::masking::Masked;
 
 /// What of a value is put on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,10 @@ pub enum Part {
 pub struct Lanes<'a> {
     /// How each value is held.
     pub shapes: &'a [Shape],
+    /// Branches whose side is run for some lanes only, where they do not agree.
+    masked: &'a [Masked],
+    /// While that is written, a local with a bit for each lane that runs.
+    pub running: Option<u32>,
     /// What is read of values at present.
     pub part: Part,
     /// Labels open within the unit; behind them are those of the places where the group parts.
@@ -43,13 +48,29 @@ pub struct Lanes<'a> {
 
 impl<'a> Lanes<'a> {
     /// Before anything is written.
-    pub fn new(shapes: &'a [Shape]) -> Self {
-        Self::parting(shapes, HashMap::new())
+    pub fn new(found: &'a Shapes) -> Self {
+        Self::parting(found, HashMap::new())
     }
 
     /// With a label for each place where the group parts.
-    pub fn parting(shapes: &'a [Shape], labels: HashMap<(u32, usize), u32>) -> Self {
-        Self { shapes, part: Part::Base, depth: 0, labels, at: (0, 0), received: [None; 2], seconds: HashMap::new() }
+    pub fn parting(found: &'a Shapes, labels: HashMap<(u32, usize), u32>) -> Self {
+        let (shapes, masked) = (&found.shapes, &found.masked);
+        Self {
+            shapes,
+            masked,
+            running: None,
+            part: Part::Base,
+            depth: 0,
+            labels,
+            at: (0, 0),
+            received: [None; 2],
+            seconds: HashMap::new(),
+        }
+    }
+
+    /// Whether a block ends with a branch whose side is run for some lanes only.
+    pub fn masked(&self, block: u32) -> Option<Masked> {
+        self.masked.iter().find(|masked| masked.branch == block).copied()
     }
 
     /// The label to jump to where the group parts in front of what is written.

@@ -16,6 +16,14 @@ impl Unit<'_> {
         let definition = &self.function.values[value.0 as usize];
         let line = definition.kind.is_some() && matches!(self.shape(value), Shape::Line(_));
         let written = match &definition.inst {
+            Inst::Store(..) if self.some_run() => {
+                self.masked_store(value);
+                true
+            }
+            Inst::Load(..) if self.some_run() && !line => {
+                self.masked_load(value);
+                true
+            }
             _ if line => {
                 self.unwrapped(value);
                 self.expression(value);
@@ -319,7 +327,7 @@ impl Unit<'_> {
         true
     }
 
-    fn vector_select(&mut self, value: Value, condition: Value, [yes, no]: [Value; 2]) -> bool {
+    pub fn vector_select(&mut self, value: Value, condition: Value, [yes, no]: [Value; 2]) -> bool {
         let parts: &[Part] =
             if self.shape(value) == Shape::Pair { &[Part::Half(0), Part::Half(1)] } else { &[Part::Words] };
         for part in parts {
