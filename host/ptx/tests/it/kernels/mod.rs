@@ -9,7 +9,6 @@ mod program;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use steadfast_ptx::kernel::Form;
 use steadfast_ptx::module::Type;
 
 use crate::oracle::Schedule;
@@ -24,8 +23,6 @@ const KERNELS: u64 = 1000;
 const UNORDERED: u64 = 100;
 /// One of so many is compiled as the device compiles it; the others are interpreted, since compiling takes ten times as long as all the rest.
 const COMPILED: u64 = 32;
-/// Of those with a vector form, which is not interpreted, it is one of so many.
-const COMPILED_VECTORS: u64 = 4;
 /// Attempts to make a kernel smaller.
 const ATTEMPTS: usize = 2000;
 
@@ -75,8 +72,7 @@ fn difference(program: &Program, seed: u64) -> Option<String> {
     };
     // Blocks know nothing of one another here, so any division of them among instances will do.
     let instances = if kernel.translation.sequential { 1 } else { 1 + seed % 3 };
-    let period = if kernel.translation.form == Form::Vector { COMPILED_VECTORS } else { COMPILED };
-    let compiled = (seed / 2).is_multiple_of(period).then(|| kernel.split(&run, &start, instances));
+    let compiled = (seed / 2).is_multiple_of(COMPILED).then(|| kernel.split(&run, &start, instances));
     let interpreted = kernel.interpreted(&run, &start, instances);
     [Some(("interpreted", interpreted)), compiled.map(|outcome| ("compiled", outcome))]
         .into_iter()
