@@ -106,7 +106,7 @@ fn refuse(inst: &Inst, pure: &[bool]) -> Result<(), Obstacle> {
     let own = |value: &Access| value.memory == Memory::Private && !value.constant;
     match inst {
         Inst::Rmw(..) | Inst::CompareExchange(..) => Err(Obstacle::Atomics),
-        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic => Err(Obstacle::Atomics),
+        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic || access.exclusive => Err(Obstacle::Atomics),
         Inst::Call(routine, _) if !pure[routine.0 as usize] => Err(Obstacle::Calls),
         Inst::CallIndirect(..) => Err(Obstacle::Calls),
         Inst::Load(access, _) | Inst::Store(access, ..) if own(access) => Err(Obstacle::Calls),
