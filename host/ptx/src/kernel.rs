@@ -61,6 +61,15 @@ pub enum Form {
     Scalar(Obstacle),
 }
 
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Vector => "vector lanes",
+            Self::Scalar(_) => "thread by thread",
+        })
+    }
+}
+
 /// Why a kernel has no vector form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Obstacle {

@@ -50,7 +50,7 @@ use super::{
 };
 
 /// Addresses of a device, if its budget needs no more.
-const ADDRESSES: u64 = 64 << 30;
+pub(crate) const ADDRESSES: u64 = 64 << 30;
 /// The fewest that are worth trying for.
 const FEWEST_ADDRESSES: u64 = 1 << 30;
 /// What random numbers are written in: a piece of work for one core.
