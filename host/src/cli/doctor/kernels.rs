@@ -124,7 +124,7 @@ fn table(text: &Text, kernels: &[Kernel]) -> comfy_table::Table {
             kernel.form.to_string(),
             obstacle.map(|obstacle| obstacle.to_string()).unwrap_or_default(),
             place.map(|place| format!("{}:{}", place.line, place.column)).unwrap_or_default(),
-            place.map(|place| shortened(text.line(place))).unwrap_or_default(),
+            place.map(|place| shortened(text.code(place))).unwrap_or_default(),
         ]);
     }
     table
@@ -152,6 +152,7 @@ fn hints(kernels: &[&Kernel]) -> String {
     for kernel in kernels {
         for advice in kernel.advice() {
             match hints.iter_mut().find(|(known, _)| *known == advice) {
+                Some((_, names)) if names.contains(&kernel.name.as_str()) => {}
                 Some((_, names)) => names.push(&kernel.name),
                 None => hints.push((advice, vec![&kernel.name])),
             }
@@ -176,6 +177,6 @@ fn kernel_as_json(text: &Text, kernel: &Kernel) -> Value {
     json!({
         "kernel": kernel.name, "runs_as": kernel.form.to_string(), "because": obstacle.map(|obstacle| obstacle.to_string()),
         "line": place.map(|place| place.line), "column": place.map(|place| place.column),
-        "code": place.map(|place| text.line(place)), "one_core": kernel.one_core, "advice": kernel.advice(),
+        "code": place.map(|place| text.code(place)), "one_core": kernel.one_core, "advice": kernel.advice(),
     })
 }

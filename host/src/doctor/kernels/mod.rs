@@ -79,7 +79,19 @@ impl Text {
     /// A line of the text, without blanks around it.
     #[must_use]
     pub fn line(&self, place: Position) -> &str {
-        self.ptx.lines().nth((place.line as usize).saturating_sub(1)).unwrap_or_default().trim()
+        self.whole_line(place).trim()
+    }
+
+    /// What stands at a place, to the end of its line.
+    #[must_use]
+    pub fn code(&self, place: Position) -> &str {
+        let line = self.whole_line(place);
+        let start = line.char_indices().nth((place.column as usize).saturating_sub(1));
+        line[start.map_or(line.len(), |(start, _)| start)..].trim()
+    }
+
+    fn whole_line(&self, place: Position) -> &str {
+        self.ptx.lines().nth((place.line as usize).saturating_sub(1)).unwrap_or_default()
     }
 }
 

@@ -41,7 +41,9 @@ fn in_data(data: &[u8]) -> Vec<Found> {
     let mut found = Vec::new();
     let (mut from, mut word_before, mut broken) = (0, 0, 0);
     while let Some(at) = position(&data[from..], FIRST_WORD.as_bytes()).map(|at| from + at) {
-        let start = header(data, word_before, at);
+        let start = beginning(data, word_before, at);
+        // Blank lines that end a text do not begin the next.
+        let start = if data[start..at].trim_ascii().is_empty() { start.max(from) } else { start };
         from = at + FIRST_WORD.len();
         word_before = from;
         if broken == MOST_BROKEN || !begins_a_module(&data[from..]) {
@@ -80,9 +82,9 @@ fn uncommented(mut data: &[u8]) -> &[u8] {
     }
 }
 
-/// Where the comments begin that stand in front of a text: they count as lines of it. Blank lines that nothing else is in front of do not: they may as well be the
-/// end of a neighbour.
-fn header(data: &[u8], least: usize, at: usize) -> usize {
+/// Where a text begins: with the comments in front of its first word, or with blank lines if there are no comments. For a neighbour's last line may end with a line
+/// feed too; then the numbers of lines are one too high, and what stands in them is right.
+fn beginning(data: &[u8], least: usize, at: usize) -> usize {
     let line_before =
         |end: usize| data[least..end].iter().rposition(|byte| *byte == b'\n').map(|newline| least + newline);
     let (mut start, mut end) = (at, at);
@@ -94,11 +96,12 @@ fn header(data: &[u8], least: usize, at: usize) -> usize {
             start = line;
         } else if !text.is_empty() {
             // The first comment may be glued to the neighbour in front.
-            return position(&data[line..end], b"//").map_or(start, |comment| line + comment);
+            let glued = position(&data[line..end], b"//").map(|comment| line + comment);
+            return glued.unwrap_or(if start == at { end } else { start });
         }
         match newline {
             Some(newline) => end = newline,
-            None => return start,
+            None => return if start == at { line } else { start },
         }
     }
 }
@@ -173,7 +176,7 @@ mod tests {
             let found = found(&data);
             assert_eq!(found.len(), 1, "{data}");
             assert_eq!(found[0].1, "k", "{data}");
-            assert!(found[0].0.starts_with(&text), "{data}");
+            assert!(found[0].0.trim_start().starts_with(&text), "{data}");
         }
         // No text ends in the middle of a character.
         assert_eq!(found([text.as_bytes(), &[0xff, b'a']].concat())[0].0, text);
@@ -191,7 +194,9 @@ mod tests {
             let data = format!("{before}{header}{text}");
             assert_eq!(found(&data)[0].0, format!("{header}{text}"), "{data}");
         }
-        assert_eq!(found(format!("neighbour\n\n{text}"))[0].0, text);
+        // Without comments, from the blank lines: texts in quotation marks often begin with one.
+        assert_eq!(found(format!("neighbour\n\n{text}"))[0].0, format!("\n\n{text}"));
+        assert_eq!(found(format!("\n{text}"))[0].0, format!("\n{text}"));
     }
 
     #[test]
