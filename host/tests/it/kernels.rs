@@ -1,9 +1,9 @@
-//! What is told of a plugin's kernels: how the CPU runs them (`doctor --kernels`).
+//! What is told of a plugin's kernels: how the CPU runs them (`doctor --kernels`), and how long they took (`run --profile`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Place, component};
+use crate::support::{Phase, Place, component, undisturbed};
 
 const HEAD: &str = ".version 8.2\n.target sm_75\n.address_size 64\n";
 
@@ -156,4 +156,73 @@ fn a_text_that_cannot_be_read_is_told_with_its_place() {
     // What can be read is told all the same.
     let shown = place.command(&["doctor", "--kernels"]).arg(&component).exits(1).stdout;
     assert!(shown.contains("good"), "{shown}");
+}
+
+const GUEST: &str = "keeps_buffers";
+const CONFIG: &str = r#"{"steps": 5}"#;
+
+/// Calls, blocks, threads and bytes of what an attempt's record says.
+#[track_caller]
+fn figures(place: &Place, what: &str) -> [u64; 4] {
+    let profile = place.record(GUEST).profile;
+    let found = profile.iter().find(|figures| figures.what == what);
+    let found = found.unwrap_or_else(|| panic!("no {what} among {profile:?}"));
+    [found.calls, found.blocks, found.threads, found.bytes]
+}
+
+#[test]
+fn a_profile_tells_at_the_end_where_the_devices_time_went() {
+    let place = Place::new();
+    let ended = place.run(GUEST).config(CONFIG).args("--profile --every 2steps").done();
+    ended.says("Done: ").says("\nProfile: the device worked ").says("; a launch that does nothing takes ");
+    let ended = place.run(GUEST).config(CONFIG).args("--profile --fresh").done();
+    let table: Vec<_> = ended.stderr.lines().skip_while(|line| !line.starts_with("Profile: ")).skip(1).collect();
+    let columns: Vec<_> = table[0].split_whitespace().collect();
+    assert_eq!(columns, ["what", "calls", "blocks", "threads", "bytes", "took", "each", "share", "runs", "as"]);
+    let advance = table.iter().find(|line| line.contains(" advance ")).unwrap();
+    assert!(advance.ends_with("thread by thread: neighbouring threads may part behind a store, line 31"), "{advance}");
+    // Five steps in blocks of 128 over 1024 numbers.
+    assert_eq!(figures(&place, "advance"), [5, 40, 5 * 1024, 0]);
+    assert_eq!(figures(&place, "(products of float32)"), [5, 0, 0, 0]);
+    assert_eq!(figures(&place, "(random fills)")[3] % 4096, 0);
+    assert_eq!(figures(&place, "(buffers to files)"), [1, 0, 0, 4096]);
+    assert_eq!(figures(&place, "(files to buffers)"), [1, 0, 0, 4096]);
+    place.finished(GUEST).assert_equals(&undisturbed(GUEST, CONFIG), "under a profile");
+}
+
+#[test]
+fn an_attempt_that_is_stopped_tells_of_its_own_part() {
+    let place = Place::new();
+    let run = place.run(GUEST).config(CONFIG).args("--profile --every 1steps");
+    run.term_at(Phase::Step, 2).says("\nProfile: the device worked ");
+    assert_eq!(figures(&place, "advance")[0], 3);
+    assert!(figures(&place, "(checkpoints)")[3] >= 4096);
+    run.done();
+    assert_eq!(figures(&place, "advance")[0], 2);
+    assert_eq!(figures(&place, "(restoring)")[0], 1);
+}
+
+#[test]
+fn a_profile_is_for_machines_too() {
+    let place = Place::new();
+    let job = file(
+        &place,
+        "job.toml",
+        format!("plugin = {:?}\nprofile = true\nlog = \"json\"\n[config]\nsteps = 5", component(GUEST)),
+    );
+    let ended = place.command(&["run"]).arg(job).arg("--volume").arg(place.volume()).exits(0);
+    let lines = ended.stderr.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let advance = lines.into_iter().find(|line| line["what"] == "advance").unwrap();
+    assert_eq!((&advance["calls"], &advance["threads"]), (&5.into(), &5120.into()));
+    assert!(advance["took"].as_f64().is_some_and(|seconds| seconds > 0.0), "{advance}");
+    assert!(advance["runs_as"].as_str().is_some_and(|path| path.starts_with("thread by thread")), "{advance}");
+}
+
+#[test]
+fn nothing_is_profiled_unless_it_is_asked_for() {
+    let place = Place::new();
+    place.run(GUEST).config(CONFIG).done().never_says("Profile");
+    assert!(place.record(GUEST).profile.is_empty());
+    let ended = place.run("countdown").config(r#"{"steps": 2}"#).args("--profile").done();
+    ended.says("\nProfile: nothing was asked of a device\n");
 }

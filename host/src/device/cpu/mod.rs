@@ -45,8 +45,8 @@ use self::memory_unsafe::Memory;
 use self::run::{Job, Scratch, Seats};
 use super::error::size;
 use super::{
-    Backend, BufferId, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper, ValidatedGemm,
-    ValidatedLaunch, VariableSpan,
+    Backend, BufferId, Code, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper,
+    ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
 /// Addresses of a device, if its budget needs no more.
@@ -398,6 +398,19 @@ impl Device for CpuDevice {
     fn read_variable(&mut self, from: VariableSpan, bytes: &mut [u8]) -> Result<()> {
         bytes.copy_from_slice(self.arena.memory.bytes(self.variable(from, bytes.len())));
         Ok(())
+    }
+
+    fn prepare(&mut self, module: ModuleId, entry: &str) -> Result<bool> {
+        let entry = self.modules.get_mut(&module).and_then(|module| module.entries.get_mut(entry));
+        match entry {
+            None | Some(Entry::Compiled(_)) => Ok(false),
+            Some(entry) => self.compiler.compiled(entry).map(|_| true),
+        }
+    }
+
+    fn code(&self, module: ModuleId, entry: &str) -> Option<Code> {
+        let Entry::Compiled(compiled) = self.modules.get(&module)?.entries.get(entry)? else { return None };
+        Some(Code { form: compiled.kernel.form, one_core: compiled.kernel.sequential })
     }
 
     fn launch(&mut self, launch: &ValidatedLaunch) -> Result<()> {
