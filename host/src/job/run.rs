@@ -82,7 +82,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         }
     };
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
-    let offers = Offers::watch(spec, stops, runtime.clone(), &plugin).map_err(RunError::Thread)?;
+    let offers = Offers::watch(spec, &scene, stops, runtime.clone(), &plugin).map_err(RunError::Thread)?;
     let context = Context {
         spec,
         scene: &scene,
