@@ -158,7 +158,13 @@ fn a_table_is_aligned_for_people_and_fields_for_collectors() {
         rows: vec![row("advance", 1200, "1200"), row("(reads)", 7, "7"), row("(fills)", 0, "")],
     };
     let (people, _) = captured(Format::Human, |reporter| reporter.table(&table));
-    insta::assert_snapshot!(people, @"");
+    insta::assert_snapshot!(people, @r#"
+    Profile: all of it
+       what     calls  runs as
+       advance   1200
+       (reads)      7
+       (fills)
+    "#);
     let (lines, _) = captured(Format::Json, |reporter| reporter.table(&table));
     let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 4);

@@ -195,10 +195,11 @@ fn an_attempt_that_is_stopped_tells_of_its_own_part() {
     let place = Place::new();
     let run = place.run(GUEST).config(CONFIG).args("--profile --every 1steps");
     run.term_at(Phase::Step, 2).says("\nProfile: the device worked ");
-    assert_eq!(figures(&place, "advance")[0], 3);
+    let first = figures(&place, "advance")[0];
+    assert!(first >= 2, "{first}");
     assert!(figures(&place, "(checkpoints)")[3] >= 4096);
     run.done();
-    assert_eq!(figures(&place, "advance")[0], 2);
+    assert_eq!(first + figures(&place, "advance")[0], 5);
     assert_eq!(figures(&place, "(restoring)")[0], 1);
 }
 
