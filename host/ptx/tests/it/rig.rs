@@ -189,6 +189,11 @@ impl Kernel {
         memory
     }
 
+    /// The same without a look at what one thread after the other leaves, if it has a vector form.
+    pub(crate) fn compiled_alone(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
+        self.machine()?.run(&self.parts(run, instances), &run.parameters, &start.memory)
+    }
+
     /// The same without compiling it, and one thread at a time.
     pub(crate) fn interpreted(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
         let translation = self.scalar.as_ref().map_or(&self.translation, |(scalar, _)| scalar);

@@ -41,15 +41,25 @@ pub(super) enum Masks {
 pub(super) struct Program {
     pub(super) functions: Vec<Vec<Statement>>,
     pub(super) body: Vec<Statement>,
-    /// Whether its threads know nothing of one another, and have no memory of their own.
-    pub(super) alone: bool,
+    pub(super) kind: Kind,
+}
+
+/// What a kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Whatever there is.
+    Everything,
+    /// Threads that meet, at barriers and in warps, with neither memory of their own nor functions.
+    Warps,
+    /// Threads that know nothing of one another, and have no memory of their own.
+    Alone,
 }
 
 /// Text with labels that are its own.
 struct Printer {
     text: String,
     labels: usize,
-    alone: bool,
+    kind: Kind,
 }
 
 impl Printer {
@@ -93,7 +103,7 @@ impl Printer {
                     "sub.u32 %n{depth}, %n{depth}, 1;\nsetp.gt.s32 %c{depth}, %n{depth}, 0;\n@%c{depth} bra {one};"
                 ));
             }
-            Statement::Leave { predicate } if self.alone => self.line(&format!("@{predicate} exit;")),
+            Statement::Leave { predicate } if self.kind == Kind::Alone => self.line(&format!("@{predicate} exit;")),
             Statement::Leave { predicate } => {
                 self.line(&format!("@{predicate} exit;\nvote.sync.ballot.b32 %m0, %true, -1;"));
             }
@@ -170,13 +180,13 @@ pub(super) const RESULTS: u64 = 192;
 /// Bytes of memory that belongs to a thread.
 pub(super) const OWN: u64 = 64;
 /// The most threads in a block.
-pub(super) const THREADS: u64 = 128;
+pub(super) const THREADS: u64 = 1024;
 /// Accumulators in shared memory, and as many in global memory.
 pub(super) const ACCUMULATORS: u64 = 8;
 
 impl Program {
     pub(super) fn print(&self) -> String {
-        let mut printer = Printer { text: String::from(HEAD), labels: 0, alone: self.alone };
+        let mut printer = Printer { text: String::from(HEAD), labels: 0, kind: self.kind };
         for (index, body) in self.functions.iter().enumerate() {
             printer.line(&format!(
                 ".func (.param .b32 result) function{index}(.param .b32 mask, .param .b32 x, .param .b64 y, .param .f32 z)\n{{"
@@ -190,8 +200,11 @@ impl Program {
         printer.line(ENTRY);
         printer.line(&registers());
         printer.line(START);
-        if !self.alone {
+        if self.kind == Kind::Everything {
             printer.line(".local .align 16 .b8 array[64];");
+            printer.line(ARRAY);
+        }
+        if self.kind != Kind::Alone {
             printer.line(TOGETHER);
         }
         printer.statements(&self.body);
@@ -310,7 +323,7 @@ const HEAD: &str = "\
 .version 8.2
 .target sm_90
 .address_size 64
-.shared .align 8 .b8 slots[1024];
+.shared .align 8 .b8 slots[8192];
 .shared .align 16 .b32 sums[8];
 .const .align 4 .b32 table[8] = {1, 0x80000000, 3, 0xFFFFFFFF, 5, 0x7FFFFFFF, 0x10001, 42};
 ";
@@ -402,6 +415,14 @@ setp.ltu.f32 %p2, %f0, %f1;
 setp.eq.u32 %p3, %lane, 3;
 setp.eq.u32 %true, 0, 0;";
 
+/// What threads with memory of their own begin with.
+const ARRAY: &str = "\
+mov.u64 %a0, array;
+st.local.v2.b64 [%a0], {%d0, %d1};
+st.local.v4.b32 [%a0+16], {%r0, %r1, %r2, %t};
+st.local.v2.f64 [%a0+32], {%g0, %g1};
+st.local.v2.b64 [%a0+48], {%d1, %d0};";
+
 /// What threads that know of one another begin with.
 const TOGETHER: &str = "\
 mov.u64 %a0, slots;
@@ -411,10 +432,5 @@ st.shared.b64 [%a0], %d0;
 setp.ne.u32 %q, %id, 0;
 @!%q st.shared.v2.b64 [sums], {0, -1};
 @!%q st.shared.v2.b64 [sums+16], {77, 0};
-mov.u64 %a0, array;
-st.local.v2.b64 [%a0], {%d0, %d1};
-st.local.v4.b32 [%a0+16], {%r0, %r1, %r2, %t};
-st.local.v2.f64 [%a0+32], {%g0, %g1};
-st.local.v2.b64 [%a0+48], {%d1, %d0};
 bar.sync 0;
 vote.sync.ballot.b32 %m0, %true, -1;";
