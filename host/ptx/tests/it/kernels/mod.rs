@@ -9,7 +9,6 @@ mod program;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use steadfast_ptx::kernel::Form;
 use steadfast_ptx::module::Type;
 
 use crate::oracle::Schedule;
@@ -22,8 +21,7 @@ use program::{OWN, Program, RESULTS, THREADS};
 const KERNELS: u64 = 1000;
 /// Of so many it is seen that they are free of data races.
 const UNORDERED: u64 = 100;
-/// One of so many is compiled, one thread at a time, as the device compiles it; the others are interpreted, since compiling takes ten times as long as all the rest. Vector forms are
-/// compiled always.
+/// One of so many is compiled as the device compiles it; the others are interpreted, since compiling takes ten times as long as all the rest.
 const COMPILED: u64 = 32;
 /// Of so many kernels together some share has a vector form, or little is proven of vectors: so many in a hundred.
 const VECTORS: u64 = 30;
@@ -174,14 +172,11 @@ fn difference(program: &Program, seed: u64, tally: &Tally) -> Option<String> {
     tally.count(&kernel, run);
     // Blocks know nothing of one another here, so any division of them among instances will do.
     let instances = if kernel.translation.sequential { 1 } else { 1 + seed % 3 };
-    let is_vector = kernel.translation.form == Form::Vector;
     let outcomes = [
         Some(("interpreted", kernel.interpreted(run, &start, instances))),
-        is_vector.then(|| ("as vector lanes", kernel.compiled_alone(run, &start, instances))),
         (seed / 4).is_multiple_of(COMPILED).then(|| ("compiled", kernel.split(run, &start, instances))),
     ];
-    let mut outcomes = outcomes.into_iter().flatten();
-    let found = outcomes.find_map(|(how, outcome)| {
+    let found = outcomes.into_iter().flatten().find_map(|(how, outcome)| {
         launch.compare(&expected, outcome).map(|difference| format!("{difference} ({how})"))
     });
     found.map(|difference| format!("{difference}; grid {:?}, block {:?}", run.grid, run.block))
