@@ -4,7 +4,7 @@
 //! and all of those commute. Lanes meet under masks that were counted when they parted, and what a shuffle brings from a lane outside its mask
 //! is thrown away. Barriers stand where all threads of the block come by.
 
-use super::program::{ACCUMULATORS, DEEPEST, Depth, Kind, Masks, POOLS, Program, Statement};
+use super::program::{ACCUMULATORS, DEEPEST, Depth, Masks, POOLS, Program, Statement};
 use crate::random::{Random, edges};
 use steadfast_ptx::module::Type;
 
@@ -201,8 +201,6 @@ const GLOBAL: &[&[&str]] = &[
 
 /// How many of [`GLOBAL`], from the first, read the input only.
 const INPUTS: usize = 3;
-/// How many of them are plain accesses.
-const ACCESSES: usize = 8;
 /// How many of [`SEQUENCES`], from the first, do without the thread's array.
 const WITHOUT_ARRAY: usize = 4;
 
@@ -227,16 +225,16 @@ pub(super) struct Generator {
     /// Statements that may still be drawn.
     left: u64,
     functions: u64,
-    kind: Kind,
-    /// Whether there are atomic operations and products of matrices, of threads that meet.
-    atomics: bool,
-    matrices: bool,
+    /// Threads know nothing of one another, and have no memory but what they read.
+    alone: bool,
 }
 
 impl Generator {
     pub(super) fn program(seed: u64) -> Program {
-        let mut generator = Self::new(seed, Kind::Everything, 45);
-        let functions = generator.random.below(3);
+        let mut random = Random::new(seed);
+        let functions = random.below(3);
+        let left = random.between(8, 45);
+        let mut generator = Self { random, left, functions: 0, alone: false };
         let mut bodies = Vec::new();
         for _ in 0..functions {
             let place = Place { depth: 0, uniform: false, mask: Some(0), entry: false };
@@ -245,45 +243,31 @@ impl Generator {
             generator.functions += 1;
         }
         let place = Place { depth: 0, uniform: true, mask: Some(0), entry: true };
-        let body = generator.body(place, 6);
-        Program { functions: bodies, body, kind: Kind::Everything }
-    }
-
-    /// A kernel of threads that meet, and that does little else: shuffles, votes, barriers, shared memory under branches and loops.
-    pub(super) fn warps(seed: u64) -> Program {
-        let mut generator = Self::new(seed, Kind::Warps, 45);
-        generator.atomics = generator.random.chance(25);
-        generator.matrices = generator.random.chance(15);
-        let leaving = if generator.random.chance(30) { 6 } else { 0 };
-        let place = Place { depth: 0, uniform: true, mask: Some(0), entry: true };
-        let body = generator.body(place, leaving);
-        Program { functions: Vec::new(), body, kind: Kind::Warps }
-    }
-
-    fn new(seed: u64, kind: Kind, most: u64) -> Self {
-        let mut random = Random::new(seed);
-        let left = random.between(8, most);
-        Self { random, left, functions: 0, kind, atomics: true, matrices: true }
-    }
-
-    /// Statements until there are enough; so often in a hundred some threads leave between them.
-    fn body(&mut self, place: Place, leaving: u64) -> Vec<Statement> {
         let mut body = Vec::new();
-        while self.left > 0 {
-            body.extend(self.statements(place, 4));
-            if self.random.chance(leaving) {
-                let predicate = self.fill("$p");
+        while generator.left > 0 {
+            body.extend(generator.statements(place, 4));
+            if generator.random.chance(6) {
+                let predicate = generator.fill("$p");
                 body.push(Statement::Leave { predicate });
             }
         }
-        body
+        Program { functions: bodies, body, alone: false }
     }
 
     /// A kernel that can run as the lanes of vectors: of threads that know nothing of one another. Some store something before their end.
     pub(super) fn alone(seed: u64) -> Program {
-        let mut generator = Self::new(seed, Kind::Alone, 60);
+        let mut random = Random::new(seed);
+        let left = random.between(8, 60);
+        let mut generator = Self { random, left, functions: 0, alone: true };
         let place = Place { depth: 0, uniform: false, mask: None, entry: true };
-        let mut body = generator.body(place, 10);
+        let mut body = Vec::new();
+        while generator.left > 0 {
+            body.extend(generator.statements(place, 4));
+            if generator.random.chance(10) {
+                let predicate = generator.fill("$p");
+                body.push(Statement::Leave { predicate });
+            }
+        }
         if generator.random.chance(30) {
             body.push(
                 generator
@@ -291,7 +275,7 @@ impl Generator {
             );
             body.extend(generator.statements(Place { depth: DEEPEST, ..place }, 3));
         }
-        Program { functions: Vec::new(), body, kind: Kind::Alone }
+        Program { functions: Vec::new(), body, alone: true }
     }
 
     fn statements(&mut self, place: Place, count: u64) -> Vec<Statement> {
@@ -304,12 +288,12 @@ impl Generator {
         match self.random.below(100) {
             0..=9 if nests => self.branch(place),
             10..=15 if nests => self.repeat(place),
-            16..=18 if nests && self.kind == Kind::Everything => {
+            16..=18 if nests && !self.alone => {
                 let inside = Place { depth: place.depth + 1, uniform: false, mask: None, ..place };
                 let arms = (0..self.random.between(1, 4)).map(|_| self.some(inside)).collect();
                 Statement::Switch { depth: inside.depth, index: self.fill("$r"), arms }
             }
-            19..=20 if nests && self.kind != Kind::Warps => {
+            19..=20 if nests => {
                 let inside = Place { depth: place.depth + 1, uniform: false, mask: None, ..place };
                 let (first, second) = (self.some(inside), self.some(inside));
                 Statement::Tangle {
@@ -322,13 +306,9 @@ impl Generator {
             }
             21..=27 if place.uniform => self.exchange(),
             28..=41 if place.mask.is_some() => self.meeting(place.mask.unwrap_or_default()),
-            42..=46 if self.kind != Kind::Alone && self.atomics => self.accumulate(place),
-            47..=55 if place.entry => self.sequence(match self.kind {
-                Kind::Everything => GLOBAL,
-                Kind::Warps => &GLOBAL[..ACCESSES],
-                Kind::Alone => &GLOBAL[..INPUTS],
-            }),
-            56..=63 if self.kind == Kind::Everything => self.sequence(SEQUENCES),
+            42..=46 if !self.alone => self.accumulate(place),
+            47..=55 if place.entry => self.sequence(if self.alone { &GLOBAL[..INPUTS] } else { GLOBAL }),
+            56..=63 if !self.alone => self.sequence(SEQUENCES),
             56..=63 => self.sequence(&SEQUENCES[..WITHOUT_ARRAY]),
             64..=67 if self.functions > 0 => self.call(place),
             _ => {
@@ -362,9 +342,7 @@ impl Generator {
         let depth = inside.depth;
         let condition = match masks {
             Masks::Uniform(_) => self.fill(&format!("setp.ge.s32 %c{depth}, %u0, 1;")),
-            _ if self.kind == Kind::Alone && self.random.chance(40) => {
-                self.fill(&format!("setp.ge.s32 %c{depth}, %u0, 1;"))
-            }
+            _ if self.alone && self.random.chance(40) => self.fill(&format!("setp.ge.s32 %c{depth}, %u0, 1;")),
             _ if self.random.chance(30) => self.fill(&format!("setp.lt.u32 %c{depth}, %lane, $k;")),
             _ => {
                 let conditions = [
@@ -387,7 +365,7 @@ impl Generator {
         let depth = inside.depth;
         let count = match masks {
             Masks::Uniform(_) => format!("and.b32 %n{depth}, %u1, {};", self.random.between(1, 3)),
-            _ if self.kind == Kind::Alone && self.random.chance(60) => {
+            _ if self.alone && self.random.chance(60) => {
                 format!("and.b32 %n{depth}, %u1, {};", self.random.between(1, 3))
             }
             _ => self.fill(&format!("and.b32 %n{depth}, $r, 3;")),
@@ -400,7 +378,7 @@ impl Generator {
     fn exchange(&mut self) -> Statement {
         let [factor, shift] = [self.random.between(1, 7), self.random.below(40)];
         let lines: Vec<String> = match self.random.below(6) {
-            5 if self.matrices => self.matrices(),
+            5 => self.matrices(),
             0 => vec![
                 "barrier.sync 0;".into(),
                 "mov.u64 %a0, sums;".into(),
@@ -483,7 +461,7 @@ impl Generator {
         let mask = format!("%m{mask}");
         let lines: Vec<String> = match self.random.below(10) {
             0..=2 => self.shuffle(&mask),
-            7 if self.matrices => self.product(&mask),
+            7 => self.product(&mask),
             8 => vec![format!("elect.sync $r|$p, {mask};")],
             3 => {
                 let vote = self.random.pick(&["all", "any", "uni"]);

@@ -41,25 +41,15 @@ pub(super) enum Masks {
 pub(super) struct Program {
     pub(super) functions: Vec<Vec<Statement>>,
     pub(super) body: Vec<Statement>,
-    pub(super) kind: Kind,
-}
-
-/// What a kernel has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Whatever there is.
-    Everything,
-    /// Threads that meet, at barriers and in warps, with neither memory of their own nor functions.
-    Warps,
-    /// Threads that know nothing of one another, and have no memory of their own.
-    Alone,
+    /// Whether its threads know nothing of one another, and have no memory of their own.
+    pub(super) alone: bool,
 }
 
 /// Text with labels that are its own.
 struct Printer {
     text: String,
     labels: usize,
-    kind: Kind,
+    alone: bool,
 }
 
 impl Printer {
@@ -103,7 +93,7 @@ impl Printer {
                     "sub.u32 %n{depth}, %n{depth}, 1;\nsetp.gt.s32 %c{depth}, %n{depth}, 0;\n@%c{depth} bra {one};"
                 ));
             }
-            Statement::Leave { predicate } if self.kind == Kind::Alone => self.line(&format!("@{predicate} exit;")),
+            Statement::Leave { predicate } if self.alone => self.line(&format!("@{predicate} exit;")),
             Statement::Leave { predicate } => {
                 self.line(&format!("@{predicate} exit;\nvote.sync.ballot.b32 %m0, %true, -1;"));
             }
@@ -186,7 +176,7 @@ pub(super) const ACCUMULATORS: u64 = 8;
 
 impl Program {
     pub(super) fn print(&self) -> String {
-        let mut printer = Printer { text: String::from(HEAD), labels: 0, kind: self.kind };
+        let mut printer = Printer { text: String::from(HEAD), labels: 0, alone: self.alone };
         for (index, body) in self.functions.iter().enumerate() {
             printer.line(&format!(
                 ".func (.param .b32 result) function{index}(.param .b32 mask, .param .b32 x, .param .b64 y, .param .f32 z)\n{{"
@@ -200,11 +190,8 @@ impl Program {
         printer.line(ENTRY);
         printer.line(&registers());
         printer.line(START);
-        if self.kind == Kind::Everything {
+        if !self.alone {
             printer.line(".local .align 16 .b8 array[64];");
-            printer.line(ARRAY);
-        }
-        if self.kind != Kind::Alone {
             printer.line(TOGETHER);
         }
         printer.statements(&self.body);
@@ -415,14 +402,6 @@ setp.ltu.f32 %p2, %f0, %f1;
 setp.eq.u32 %p3, %lane, 3;
 setp.eq.u32 %true, 0, 0;";
 
-/// What threads with memory of their own begin with.
-const ARRAY: &str = "\
-mov.u64 %a0, array;
-st.local.v2.b64 [%a0], {%d0, %d1};
-st.local.v4.b32 [%a0+16], {%r0, %r1, %r2, %t};
-st.local.v2.f64 [%a0+32], {%g0, %g1};
-st.local.v2.b64 [%a0+48], {%d1, %d0};";
-
 /// What threads that know of one another begin with.
 const TOGETHER: &str = "\
 mov.u64 %a0, slots;
@@ -432,5 +411,10 @@ st.shared.b64 [%a0], %d0;
 setp.ne.u32 %q, %id, 0;
 @!%q st.shared.v2.b64 [sums], {0, -1};
 @!%q st.shared.v2.b64 [sums+16], {77, 0};
+mov.u64 %a0, array;
+st.local.v2.b64 [%a0], {%d0, %d1};
+st.local.v4.b32 [%a0+16], {%r0, %r1, %r2, %t};
+st.local.v2.f64 [%a0+32], {%g0, %g1};
+st.local.v2.b64 [%a0+48], {%d1, %d0};
 bar.sync 0;
 vote.sync.ballot.b32 %m0, %true, -1;";
