@@ -26,6 +26,8 @@
 //! block, which PTX leaves undefined, ends the same way each time; it may end another way with [`Options::vectors`] off. Of several faults in a block one
 //! is reported; which one is fixed likewise.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::module::{Parameter, Position};
@@ -59,23 +61,60 @@ pub enum Form {
     Scalar(Obstacle),
 }
 
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Vector => "vector lanes",
+            Self::Scalar(_) => "thread by thread",
+        })
+    }
+}
+
 /// Why a kernel has no vector form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Obstacle {
     /// [`Options::vectors`] is off.
     Disabled,
-    /// Its threads wait: at barriers, for other lanes, or for what others write.
-    Waits,
-    /// It has atomic operations, or accesses that are ordered with those of other blocks.
-    Atomics,
-    /// It calls device functions.
-    Calls,
-    /// It has local memory.
-    LocalMemory,
+    /// Its threads wait, first of all here: at barriers, for other lanes, or for what others write.
+    Waits(Position),
+    /// Here it has an atomic operation, or an access that is ordered with those of other blocks.
+    Atomics(Position),
+    /// Here it calls a device function, or readies the call's arguments.
+    Calls(Position),
+    /// It has local memory, this variable first of all.
+    LocalMemory(Position),
     /// Here it may go different ways in neighbouring threads after it has stored something.
     Diverges(Position),
     /// Its code is so large that a second form would cost more than it gains.
     TooLarge,
+}
+
+impl Obstacle {
+    /// Where in the text it is, if it is at one place.
+    pub fn place(&self) -> Option<Position> {
+        match self {
+            Self::Waits(place)
+            | Self::Atomics(place)
+            | Self::Calls(place)
+            | Self::LocalMemory(place)
+            | Self::Diverges(place) => Some(*place),
+            Self::Disabled | Self::TooLarge => None,
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disabled => "vectors are switched off",
+            Self::Waits(_) => "its threads wait for each other",
+            Self::Atomics(_) => "it has atomic operations",
+            Self::Calls(_) => "it calls a function that is no part of it",
+            Self::LocalMemory(_) => "it has local memory",
+            Self::Diverges(_) => "neighbouring threads may part behind a store",
+            Self::TooLarge => "it is too large",
+        })
+    }
 }
 
 /// A translated entry point.

@@ -23,8 +23,8 @@ use steadfast_ptx::parse::parse;
 use super::error::size;
 use super::launch::EntryFacts;
 use super::{
-    Backend, BufferId, Content, Device, DeviceError, Facts, Gemm, Launch, ModuleId, RandomFill, Result, Source, Span,
-    Stopper, ValidatedGemm, ValidatedLaunch, VariableSpan,
+    Backend, BufferId, Content, Device, DeviceError, Facts, Gemm, Launch, ModuleId, Purpose, RandomFill, Result,
+    Source, Span, Stopper, ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
 /// A device in use: its buffers, its modules, and whether it is still well.
@@ -257,6 +257,13 @@ impl Context {
                 device.read_variable(from, &mut bytes[(piece.start - offset) as usize..(piece.end - offset) as usize])
             })
         })
+    }
+
+    /// Says what the next operations are for.
+    pub fn serve(&mut self, purpose: Purpose) {
+        if matches!(self.health, Health::Working) {
+            self.device.serve(purpose);
+        }
     }
 
     /// Runs a kernel of a module.

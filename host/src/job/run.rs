@@ -13,9 +13,10 @@ use super::scene::{Scene, wish};
 use super::spec::{IfDone, JobSpec};
 use super::steps::{self, End};
 use super::watch::{Watch, stop_code};
-use super::{ExitCode, RunError, opening, wanted};
+use super::{ExitCode, RunError, opening, profile, wanted};
 use crate::checkpoint::outputs;
 use crate::checkpoint::store::{DoneRecord, Ended, Session, Why};
+use crate::device::Profile;
 use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
 use crate::plugin::{Plugin, PluginError, Runtime};
 use crate::report::Reporter;
@@ -30,6 +31,8 @@ pub(super) struct Context<'a> {
     pub watch: &'a Watch,
     pub offers: &'a Offers,
     pub runtime: &'a Runtime,
+    /// Where the device's time goes, if that was asked for.
+    pub profile: Option<Profile>,
     pub began: Instant,
 }
 
@@ -89,6 +92,7 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         watch: &watch,
         offers: &offers,
         runtime: &runtime,
+        profile: spec.profile.then(Profile::default),
         began,
     };
     if spec.dry_run {
@@ -97,7 +101,14 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     let record = begin::first_record(&session, &plugin, &job, &scene, spec);
     let journal = Arc::new(Journal::new(scene.store.clone(), record));
     start_deadline(&context, &journal)?;
-    let outcome = close(&journal, live(&context, session, &plugin, &job, &journal));
+    let outcome = live(&context, session, &plugin, &job, &journal);
+    if let Some(profile) = &context.profile {
+        journal.record().profile = profile::figures(profile);
+    }
+    let outcome = close(&journal, outcome);
+    if let Some(profile) = &context.profile {
+        reporter.table(&profile::table(profile, began.elapsed()));
+    }
     marks.at(Phase::End, 0);
     outcome
 }

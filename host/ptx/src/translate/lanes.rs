@@ -30,7 +30,7 @@
 //! (`tid & 31` is four numbers).
 
 use super::graph::Graph;
-use super::ir::{Access, Binary, Function, Input, Inst, Kind, Memory, Terminator, Unary, Value};
+use super::ir::{Access, Binary, Definition, Function, Input, Inst, Kind, Memory, Terminator, Unary, Value};
 use crate::kernel::Obstacle;
 use crate::module::Axis;
 
@@ -78,7 +78,7 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
         return Err(Obstacle::TooLarge);
     }
     for value in insts {
-        refuse(function.inst(*value), pure)?;
+        refuse(&function.values[value.0 as usize], pure)?;
     }
     let stored = stored_before(function, graph);
     let states = spread(function, graph, uniform, &early(function, graph, &stored));
@@ -94,7 +94,7 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
             {
                 return diverges;
             }
-            Terminator::Suspend(..) => return Err(Obstacle::Waits),
+            Terminator::Suspend(..) => return Err(Obstacle::Waits(data.position)),
             _ => {}
         }
     }
@@ -102,14 +102,17 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
 }
 
 /// Effects that are not the same when lanes take turns at each instruction, and memory that belongs to one thread.
-fn refuse(inst: &Inst, pure: &[bool]) -> Result<(), Obstacle> {
+fn refuse(definition: &Definition, pure: &[bool]) -> Result<(), Obstacle> {
     let own = |value: &Access| value.memory == Memory::Private && !value.constant;
-    match inst {
-        Inst::Rmw(..) | Inst::CompareExchange(..) => Err(Obstacle::Atomics),
-        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic || access.exclusive => Err(Obstacle::Atomics),
-        Inst::Call(routine, _) if !pure[routine.0 as usize] => Err(Obstacle::Calls),
-        Inst::CallIndirect(..) => Err(Obstacle::Calls),
-        Inst::Load(access, _) | Inst::Store(access, ..) if own(access) => Err(Obstacle::Calls),
+    let at = definition.position;
+    match &definition.inst {
+        Inst::Rmw(..) | Inst::CompareExchange(..) => Err(Obstacle::Atomics(at)),
+        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic || access.exclusive => {
+            Err(Obstacle::Atomics(at))
+        }
+        Inst::Call(routine, _) if !pure[routine.0 as usize] => Err(Obstacle::Calls(at)),
+        Inst::CallIndirect(..) => Err(Obstacle::Calls(at)),
+        Inst::Load(access, _) | Inst::Store(access, ..) if own(access) => Err(Obstacle::Calls(at)),
         _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::failure::{Failure, Result};
 use super::sections::{self, DeviceKind, DeviceSection};
 use super::{Buffer, Module, OpenDevice};
-use crate::device::{self, Backend, BufferId, Content, Context, DeviceError, Facts, ModuleId};
+use crate::device::{self, Backend, BufferId, Content, Context, DeviceError, Facts, ModuleId, Purpose};
 use crate::plugin::Interrupter;
 use crate::plugin::bindings::steadfast::job::device::Element;
 
@@ -239,6 +239,20 @@ impl Holdings {
 
     /// All that a checkpoint keeps. The memory of `reuse`, an earlier snapshot's, is used again for sections of the same names.
     pub(in crate::plugin) fn freeze(&mut self, reuse: Vec<DeviceSection>) -> device::Result<Vec<DeviceSection>> {
+        self.serve(Purpose::Save);
+        let frozen = self.frozen(reuse);
+        self.serve(Purpose::Guest);
+        frozen
+    }
+
+    /// Says what the next operations are for.
+    pub(super) fn serve(&mut self, purpose: Purpose) {
+        if let Some(context) = &mut self.context {
+            context.serve(purpose);
+        }
+    }
+
+    fn frozen(&mut self, reuse: Vec<DeviceSection>) -> device::Result<Vec<DeviceSection>> {
         let Some(context) = &mut self.context else { return Ok(Vec::new()) };
         let mut freezer = Freezer::new(reuse);
         for (name, buffer) in &self.buffers {
@@ -269,7 +283,14 @@ impl Holdings {
 
     /// Takes over what a checkpoint has, before the guest asks for any of it.
     pub(in crate::plugin) fn thaw(&mut self, frozen: &[DeviceSection]) -> device::Result<()> {
-        self.take_over(frozen).map_err(|failure| match failure {
+        if frozen.is_empty() {
+            return Ok(());
+        }
+        self.open()?;
+        self.serve(Purpose::Restore);
+        let taken = self.take_over(frozen);
+        self.serve(Purpose::Guest);
+        taken.map_err(|failure| match failure {
             Failure::Device(error) => error,
             other => DeviceError::Lost(format!("{other:?}")),
         })
@@ -285,10 +306,7 @@ impl Holdings {
             }
         }
         // Nothing of it may be under way when the snapshot's memory is used for something else.
-        if !frozen.is_empty() {
-            self.context()?.finish_step()?;
-        }
-        Ok(())
+        Ok(self.context()?.finish_step()?)
     }
 
     fn thaw_buffer(&mut self, section: &str, content: &[u8]) -> Result<()> {

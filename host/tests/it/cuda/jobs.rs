@@ -88,3 +88,33 @@ fn a_kernel_without_end_holds_up_neither_the_call_nor_the_process() {
     attempt.signal(Signal::TERM);
     attempt.end().expect_code(143).says("Step 3 did not end within the grace time; the last checkpoint stands");
 }
+
+#[test]
+fn a_profile_counts_the_same_on_a_gpu() {
+    let counted = |device: &str, place: &Place| {
+        let run = on_double(place.run(GUEST)).config(r#"{"steps": 4}"#).args("--profile --device").arg(device);
+        run.done().says("\nProfile: the device worked ").says("; a launch that does nothing takes ");
+        let profile = place.record(GUEST).profile;
+        let mut counted: Vec<_> = profile
+            .iter()
+            .map(|line| (line.what.clone(), line.calls, line.threads, line.bytes, line.runs_as.clone()))
+            // A GPU has its kernels ready when a module is; how often is saved depends on the clock.
+            .filter(|(what, ..)| !["(modules, compiling)", "(checkpoints)"].contains(&what.as_str()))
+            .collect();
+        counted.sort();
+        counted
+    };
+    let (cpu, cuda) = (Place::new(), Place::new());
+    let on_cpu = counted("cpu", &cpu);
+    let on_cuda = counted("cuda", &cuda);
+    let advance = |counted: &[(String, u64, u64, u64, Option<String>)]| {
+        counted.iter().find(|(what, ..)| what == "advance").unwrap().4.clone().unwrap()
+    };
+    assert_eq!(advance(&on_cuda), "GPU");
+    assert!(advance(&on_cpu).starts_with("thread by thread"), "{}", advance(&on_cpu));
+    let figures = |counted: Vec<(String, u64, u64, u64, Option<String>)>| {
+        counted.into_iter().map(|(what, calls, threads, bytes, _)| (what, calls, threads, bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(figures(on_cpu), figures(on_cuda));
+    cuda.finished(GUEST).assert_equals(&cpu.finished(GUEST), "on the other device");
+}

@@ -16,7 +16,7 @@ use crate::translate::build::program::Built;
 use crate::translate::error::{Result, TranslateError};
 use crate::translate::frame::Plan as Layout;
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Edge, Function, Inst, Program, Suspension, Value};
+use crate::translate::ir::{Edge, Function, Inst, Program, Suspension, Terminator, Value};
 use crate::translate::regions::{Regions, yield_in_loops};
 use crate::translate::uniform::uniform;
 
@@ -127,7 +127,10 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let shared_bytes = built.shared_bytes;
     let mut functions = Functions { types: Vec::new(), bodies: Vec::new() };
     let indirect_types = indirect_types(&program, &mut functions);
-    let wide = if waits { Err(Obstacle::Waits) } else { vector_form(&program, local_bytes, options) };
+    let wide = match waits_at(&program.body) {
+        Some(place) => Err(Obstacle::Waits(place)),
+        None => vector_form(&program, built.local_at, options),
+    };
     let first_region = match &wide {
         _ if waits => schedule::FUNCTIONS,
         Ok(_) => groups::FUNCTIONS,
@@ -179,12 +182,23 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
 }
 
 /// The body for four threads at once, where they never wait.
-fn vector_form(program: &Program, local_bytes: u32, options: &Options) -> std::result::Result<groups::Wide, Obstacle> {
-    match (options.vectors, local_bytes) {
+fn vector_form(
+    program: &Program,
+    local_at: Option<Position>,
+    options: &Options,
+) -> std::result::Result<groups::Wide, Obstacle> {
+    match (options.vectors, local_at) {
         (false, _) => Err(Obstacle::Disabled),
-        (true, 0) => groups::Wide::of(&program.body, program, |body| uniform_values(body, program)),
-        (true, _) => Err(Obstacle::LocalMemory),
+        (true, None) => groups::Wide::of(&program.body, program, |body| uniform_values(body, program)),
+        (true, Some(place)) => Err(Obstacle::LocalMemory(place)),
     }
+}
+
+/// Where threads wait that come by there first, if they ever do.
+fn waits_at(body: &Function) -> Option<Position> {
+    let reached = Graph::of(body).order.into_iter().map(|block| &body.blocks[block as usize]);
+    let mut waiting = reached.filter(|block| matches!(block.terminator, Terminator::Suspend(..)));
+    waiting.next().map(|block| block.position)
 }
 
 fn uniform_values(function: &Function, program: &Program) -> Vec<bool> {
