@@ -18,7 +18,7 @@ use super::scene::Scene;
 use super::source;
 use super::spec::{Changeable, JobSpec};
 use super::steps::{Finished, Onward, Probation, Running, Unfit, go_back, guest_failed, keep_metrics, patience};
-use super::{RunError, opening, profile, state};
+use super::{RunError, opening, state};
 use crate::checkpoint::format::FormatError;
 use crate::checkpoint::metadata::{Metadata, Progress};
 use crate::checkpoint::outputs::{self, RebuildError, Scratch, Segments, Tracker};
@@ -395,16 +395,12 @@ fn bring_up(
 
 /// What a guest gets for its lifetime.
 pub(super) fn settings(context: &Context<'_>, scratch: &Scratch, job: &JobInfo, events: &Arc<Events>) -> GuestSettings {
-    let open = context.scene.device.opener(context.scene.memory.device);
     GuestSettings {
         input: context.spec.input.clone(),
         output: scratch.output(),
         memory_limit: context.scene.memory.guest,
         state_limit: context.scene.memory.state,
-        device: Some(match &context.profile {
-            Some(profile) => profile::watched(profile, open),
-            None => open,
-        }),
+        device: Some(Arc::clone(&context.open_device)),
         device_memory: context.scene.memory.device,
         seed: job.seed,
         events: Arc::clone(events) as Arc<dyn crate::plugin::GuestEvents>,

@@ -25,7 +25,6 @@ use crate::plugin::{self, OpenDevice, Plugin, PluginError, Runtime};
 use crate::registry::Reference;
 
 use super::RunError;
-use super::scene::Scene;
 use super::source::{Component, PluginSource};
 use super::spec::{JobFile, JobSpec, Named};
 
@@ -49,13 +48,14 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// Begins to look. The source holds the plugin `current` now, or did when the attempt began, or the job did.
+    /// Begins to look. The source holds the plugin `current` now, or did when the attempt began, or the job did. `open_device` opens a device beside that of the
+    /// guest that runs; there is none where there may be no room for two.
     pub fn watch(
         spec: &JobSpec,
-        scene: &Scene,
         stops: &StopRequests,
         runtime: Runtime,
         current: &Plugin,
+        open_device: Option<OpenDevice>,
     ) -> std::io::Result<Self> {
         let (outbox, inbox) = channel();
         let ready = Arc::new(AtomicBool::new(false));
@@ -72,7 +72,7 @@ impl Offers {
             judged: None,
             unnamed: spec.name.is_none(),
             named_anew: false,
-            open_device: (!scene.device.takes_memory_when_idle()).then(|| scene.device.opener(scene.memory.device)),
+            open_device,
             outbox,
             ready: Arc::clone(&ready),
         };
@@ -132,7 +132,6 @@ struct Looker {
     unnamed: bool,
     /// Whether the job's file names another source since the last look.
     named_anew: bool,
-    /// Opens a device beside that of the guest that runs; none where there may be no room for two.
     open_device: Option<OpenDevice>,
     outbox: Sender<Offer>,
     ready: Arc<AtomicBool>,

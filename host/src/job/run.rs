@@ -18,7 +18,7 @@ use crate::checkpoint::outputs;
 use crate::checkpoint::store::{DoneRecord, Ended, Session, Why};
 use crate::device::Profile;
 use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
-use crate::plugin::{Plugin, PluginError, Runtime};
+use crate::plugin::{OpenDevice, Plugin, PluginError, Runtime};
 use crate::report::Reporter;
 
 /// What every part of an attempt needs.
@@ -31,6 +31,7 @@ pub(super) struct Context<'a> {
     pub watch: &'a Watch,
     pub offers: &'a Offers,
     pub runtime: &'a Runtime,
+    pub open_device: OpenDevice,
     /// Where the device's time goes, if that was asked for.
     pub profile: Option<Profile>,
     pub began: Instant,
@@ -82,7 +83,10 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         }
     };
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
-    let offers = Offers::watch(spec, &scene, stops, runtime.clone(), &plugin).map_err(RunError::Thread)?;
+    let profile = spec.profile.then(Profile::default);
+    let open_device = open_device(&scene, profile.as_ref());
+    let ahead = (!scene.device.takes_memory_when_idle()).then(|| Arc::clone(&open_device));
+    let offers = Offers::watch(spec, stops, runtime.clone(), &plugin, ahead).map_err(RunError::Thread)?;
     let context = Context {
         spec,
         scene: &scene,
@@ -92,7 +96,8 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         watch: &watch,
         offers: &offers,
         runtime: &runtime,
-        profile: spec.profile.then(Profile::default),
+        open_device,
+        profile,
         began,
     };
     if spec.dry_run {
@@ -111,6 +116,15 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     }
     marks.at(Phase::End, 0);
     outcome
+}
+
+/// What opens a device for a guest.
+fn open_device(scene: &Scene, profile: Option<&Profile>) -> OpenDevice {
+    let open = scene.device.opener(scene.memory.device);
+    match profile {
+        Some(profile) => profile::watched(profile, open),
+        None => open,
+    }
 }
 
 /// How an attempt came to a good end.
