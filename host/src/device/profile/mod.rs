@@ -72,7 +72,7 @@ pub enum Work {
     Settle,
 }
 
-/// How a kernel runs.
+/// How a kernel runs. Groups of lanes that are given up while they run, since they disagree, are not told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
     /// As translated.
