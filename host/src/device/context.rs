@@ -20,7 +20,6 @@ use std::sync::Arc;
 use steadfast_ptx::module::{Module, Space, Variable};
 use steadfast_ptx::parse::parse;
 
-use super::error::size;
 use super::launch::EntryFacts;
 use super::{
     Backend, BufferId, Content, Device, DeviceError, Facts, Gemm, Launch, ModuleId, Purpose, RandomFill, Result,
@@ -155,15 +154,11 @@ impl Context {
         self.ask(|device| device.read(from, bytes))
     }
 
-    /// Reads all of a buffer, or begins to: what is ordered later does not change what arrives. `memory`, of any length, is used for it.
-    pub fn begin_read(&mut self, buffer: BufferId, mut memory: Vec<u8>) -> Result<Content> {
+    /// Reads all of a buffer, or begins to: what is ordered later does not change what arrives. The memory of `spare` is used for it.
+    pub fn begin_read(&mut self, buffer: BufferId, spare: Vec<Vec<u8>>) -> Result<Content> {
         let bytes = self.size(buffer)?;
         let from = self.span("read", buffer, 0, bytes)?;
-        let refuse = || DeviceError::OutOfMemory(format!("the host has no memory for a copy of {}", size(bytes)));
-        let length = usize::try_from(bytes).map_err(|_| refuse())?;
-        memory.try_reserve_exact(length.saturating_sub(memory.len())).map_err(|_| refuse())?;
-        memory.resize(length, 0);
-        self.ask(|device| device.begin_read(from, memory))
+        self.ask(|device| device.begin_read(from, spare))
     }
 
     /// Repeats the four bytes of `pattern`, little-endian. Offset and length are multiples of 4.

@@ -233,9 +233,10 @@ pub trait Device: Send {
     /// Reads into `bytes`, which are as long as `from`, after all that was ordered before.
     fn read(&mut self, from: Span, bytes: &mut [u8]) -> Result<()>;
 
-    /// Reads into `memory`, which is as long as `from`, or begins to: what is ordered later does not change what arrives. Where the device fails on
-    /// the way, the content says so.
-    fn begin_read(&mut self, from: Span, mut memory: Vec<u8>) -> Result<Content> {
+    /// Reads, or begins to: what is ordered later does not change what arrives. Where the device fails on the way, the content says so. The memory of
+    /// `spare`, an earlier content's, is used again.
+    fn begin_read(&mut self, from: Span, spare: Vec<Vec<u8>>) -> Result<Content> {
+        let mut memory = content::memory(spare.into_iter().next(), from.bytes())?;
         self.read(from, &mut memory)?;
         Ok(memory.into())
     }

@@ -281,5 +281,5 @@ fn multiply_add(b: &mut Builder, left: Value, right: Value, sum: Value) -> Value
 }
 
 fn device(bytes: u32) -> Access {
-    Access { memory: Memory::Device, bytes, signed: false, offset: 0, atomic: false, constant: false }
+    Access { memory: Memory::Device, bytes, signed: false, offset: 0, atomic: false, exclusive: false, constant: false }
 }

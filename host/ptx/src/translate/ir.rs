@@ -60,6 +60,8 @@ pub struct Access {
     pub offset: u64,
     /// Ordered with the accesses of other instances.
     pub atomic: bool,
+    /// Part of an operation that reads and writes: no other thread of the block may come between.
+    pub exclusive: bool,
     /// Nothing writes there while a block runs, and the address is always good.
     pub constant: bool,
 }

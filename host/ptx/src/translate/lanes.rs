@@ -107,7 +107,9 @@ fn refuse(definition: &Definition, pure: &[bool]) -> Result<(), Obstacle> {
     let at = definition.position;
     match &definition.inst {
         Inst::Rmw(..) | Inst::CompareExchange(..) => Err(Obstacle::Atomics(at)),
-        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic => Err(Obstacle::Atomics(at)),
+        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic || access.exclusive => {
+            Err(Obstacle::Atomics(at))
+        }
         Inst::Call(routine, _) if !pure[routine.0 as usize] => Err(Obstacle::Calls(at)),
         Inst::CallIndirect(..) => Err(Obstacle::Calls(at)),
         Inst::Load(access, _) | Inst::Store(access, ..) if own(access) => Err(Obstacle::Calls(at)),

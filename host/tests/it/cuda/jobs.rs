@@ -56,6 +56,23 @@ fn a_rehearsal_takes_devices_in_turn() {
     assert!(rehearse.exits(0).stdout.contains("same: "));
 }
 
+/// What comes to the host beside the guest may fail alone: the second of two buffers here, when the first is being written.
+#[test]
+fn a_transfer_that_fails_fails_its_save_and_nothing_else() {
+    let place = Place::new();
+    // It never reads by itself: the only transfers are those of checkpoints.
+    let config = r#"{"cells": [8, 8, 8], "steps": 1000000000, "picture_every": 1000000000}"#;
+    let fail = ("CUDA_DOUBLE_FAIL", "cuMemcpyDtoHAsync_v2:2:1");
+    let mut attempt = run(&place, "heat").config(config).args("--every 1s").env(fail.0, fail.1).start();
+    attempt.go_on_until_said(
+        "A save failed (1 in a row): the state could not be had: the GPU failed: cuMemcpyDtoHAsync_v2 answered 1",
+    );
+    attempt.go_on_until_said("Saved step ");
+    attempt.signal(Signal::TERM);
+    attempt.end().expect_code(143).never_says("2 in a row");
+    assert_eq!(place.record("heat").saves.failed, 1);
+}
+
 fn with_bad_kernel(place: &Place, how: &str, arguments: &str) -> Run {
     run(place, "bad_kernel").config(&format!(r#"{{"at": 3, "how": "{how}"}}"#)).args("--every 1steps").args(arguments)
 }

@@ -140,7 +140,7 @@ operations! {
 }
 
 fn private(offset: u64, bytes: u32) -> Access {
-    Access { memory: Memory::Private, bytes, signed: false, offset, atomic: false, constant: false }
+    Access { memory: Memory::Private, bytes, signed: false, offset, atomic: false, exclusive: false, constant: false }
 }
 
 fn fold_unary(op: Unary, bits: u64) -> Option<u64> {

@@ -28,6 +28,7 @@ impl Body<'_, '_> {
             return self.concurrent(*op, *ty, *dst, target, first);
         }
         self.shop.sequential |= concurrent;
+        let target = target.exclusive();
         let old = self.load(target, 0, *ty, false)?;
         let new = self.replacement(*op, *ty, old, first, c.as_ref())?;
         self.store(target, 0, *ty, new, false);
@@ -52,6 +53,7 @@ impl Body<'_, '_> {
             signed: false,
             offset: target.offset,
             atomic: true,
+            exclusive: false,
             constant: false,
         };
         let old = match op {

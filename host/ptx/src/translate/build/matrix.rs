@@ -79,8 +79,15 @@ impl Body<'_, '_> {
         self.b.branch(counts, look, behind);
         self.b.start(look);
         // An atomic load is not left out, though nobody reads what it gives.
-        let last =
-            Access { memory: Memory::Device, bytes: 1, signed: false, offset: ROW - 1, atomic: true, constant: false };
+        let last = Access {
+            memory: Memory::Device,
+            bytes: 1,
+            signed: false,
+            offset: ROW - 1,
+            atomic: true,
+            exclusive: false,
+            constant: false,
+        };
         self.b.push(Inst::Load(last, address), Some(Kind::I32));
         self.b.jump(behind);
         self.b.start(behind);

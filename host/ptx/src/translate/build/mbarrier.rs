@@ -31,7 +31,7 @@ impl Body<'_, '_> {
                 self.store(target, 0, Type::B64, object, false);
             }
             Op::MbarrierArrive { space, address, state, count, drops } => {
-                let target = self.target_of(*space, address)?;
+                let target = self.target_of(*space, address)?.exclusive();
                 let count = self.operand(count, Type::U32)?;
                 let count = self.widen(count, false);
                 let before = self.load(target, 0, Type::B64, false)?;

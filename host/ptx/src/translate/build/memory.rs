@@ -14,7 +14,15 @@ pub(super) struct Target {
     pub base: Value,
     pub offset: u64,
     memory: Memory,
+    exclusive: bool,
     constant: bool,
+}
+
+impl Target {
+    /// For an operation that reads and writes there: no other thread of the block may come between.
+    pub fn exclusive(self) -> Self {
+        Self { exclusive: true, ..self }
+    }
 }
 
 impl Body<'_, '_> {
@@ -162,14 +170,14 @@ impl Body<'_, '_> {
     fn at(&mut self, base: Value, offset: i128) -> Target {
         if let Some(known) = self.b.known(base) {
             let address = self.b.i64((i128::from(known) + offset) as u64);
-            return Target { base: address, offset: 0, memory: Memory::Device, constant: false };
+            return Target { base: address, offset: 0, memory: Memory::Device, exclusive: false, constant: false };
         }
         if (0..=i128::from(u32::MAX)).contains(&offset) {
-            return Target { base, offset: offset as u64, memory: Memory::Device, constant: false };
+            return Target { base, offset: offset as u64, memory: Memory::Device, exclusive: false, constant: false };
         }
         let distance = self.b.i64(offset as u64);
         let base = self.b.add(base, distance);
-        Target { base, offset: 0, memory: Memory::Device, constant: false }
+        Target { base, offset: 0, memory: Memory::Device, exclusive: false, constant: false }
     }
 
     /// Parameters, arguments and results of calls lie in the private memory.
@@ -188,7 +196,7 @@ impl Body<'_, '_> {
         let offset = offset + i128::from(address.offset);
         match u32::try_from(offset) {
             Ok(offset) if self.b.kind(base) == Kind::I32 => {
-                Ok(Target { base, offset: u64::from(offset), memory: Memory::Private, constant })
+                Ok(Target { base, offset: u64::from(offset), memory: Memory::Private, exclusive: false, constant })
             }
             _ => Err(self.error("an address outside of the parameters")),
         }
@@ -238,6 +246,7 @@ fn access(target: Target, offset: u64, ty: Type, atomic: bool) -> Access {
         signed: ty.is_signed() && ty.bits() < 32,
         offset: target.offset + offset,
         atomic,
+        exclusive: target.exclusive,
         constant: target.constant,
     }
 }

@@ -162,7 +162,15 @@ impl Builder {
         if let Some(value) = self.launch.get(&(at, kind, bytes, signed)) {
             return *value;
         }
-        let access = Access { memory: Memory::Private, bytes, signed, offset: at, atomic: false, constant: true };
+        let access = Access {
+            memory: Memory::Private,
+            bytes,
+            signed,
+            offset: at,
+            atomic: false,
+            exclusive: false,
+            constant: true,
+        };
         let zero = self.constant(Kind::I32, 0);
         let value = self.define(Inst::Load(access, zero), Some(kind));
         self.launch.insert((at, kind, bytes, signed), value);

@@ -99,7 +99,15 @@ pub fn atomic_extreme(b: &mut Builder, larger: bool, signed: bool, wide: bool) -
     let (address, operand) = (b.argument(0), b.argument(1));
     let kind = b.kind(operand);
     let bytes = if wide { 8 } else { 4 };
-    let access = Access { memory: Memory::Device, bytes, signed: false, offset: 0, atomic: true, constant: false };
+    let access = Access {
+        memory: Memory::Device,
+        bytes,
+        signed: false,
+        offset: 0,
+        atomic: true,
+        exclusive: false,
+        constant: false,
+    };
     let expected = b.variable(kind);
     let first = b.push(Inst::Load(access, address), Some(kind));
     b.write(expected, first);

@@ -6,7 +6,15 @@ use crate::translate::ir::{Access, Inst, Kind, Memory, Unary, Value};
 /// Byte by byte: `(to, from, how many are given, how many in all)`. What is not given is not read.
 pub fn copy_part(b: &mut Builder) -> Value {
     let (to, from, given, all) = (b.argument(0), b.argument(1), b.argument(2), b.argument(3));
-    let byte = Access { memory: Memory::Device, bytes: 1, signed: false, offset: 0, atomic: false, constant: false };
+    let byte = Access {
+        memory: Memory::Device,
+        bytes: 1,
+        signed: false,
+        offset: 0,
+        atomic: false,
+        exclusive: false,
+        constant: false,
+    };
     let (index, value) = (b.variable(Kind::I32), b.variable(Kind::I32));
     let (zero, one) = (b.i32(0), b.i32(1));
     b.write(index, zero);

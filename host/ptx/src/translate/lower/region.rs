@@ -78,7 +78,15 @@ impl Frames {
 
     fn access(&self, value: Value, kind: Kind) -> Access {
         let offset = u64::from(self.offsets.get(&value).copied().unwrap_or(frame::VALUE));
-        Access { memory: Memory::Private, bytes: kind.bytes(), signed: false, offset, atomic: false, constant: false }
+        Access {
+            memory: Memory::Private,
+            bytes: kind.bytes(),
+            signed: false,
+            offset,
+            atomic: false,
+            exclusive: false,
+            constant: false,
+        }
     }
 }
 
