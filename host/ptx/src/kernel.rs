@@ -38,6 +38,8 @@ pub const PARAMETERS: u32 = 256;
 pub const MOST_PARAMETER_BYTES: u32 = 32_764;
 /// Threads in a warp.
 pub const WARP: u32 = 32;
+/// Threads side by side in the lanes of vectors, with consecutive places along x: blocks whose width is a multiple of it run so.
+pub const LANES: u32 = 4;
 /// The most threads in a block, as on every GPU since 2.0.
 pub const MOST_THREADS: u32 = 1024;
 

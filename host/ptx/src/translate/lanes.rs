@@ -34,8 +34,8 @@ use super::ir::{Access, Binary, Definition, Function, Input, Inst, Kind, Memory,
 use crate::kernel::Obstacle;
 use crate::module::Axis;
 
-/// Threads side by side.
-pub const LANES: u32 = 4;
+pub use crate::kernel::LANES;
+
 /// Strides from one lane to the next are not followed through an extension to 64 bits if they are larger.
 const MOST_STRIDE: u64 = 1 << 24;
 /// Instructions and blocks of a body, at most: the vector form comes on top of the scalar one, and both have to be compiled.

@@ -28,14 +28,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use steadfast_ptx::kernel::Form;
+use steadfast_ptx::kernel::{Form, LANES};
 
 use self::watched::Watched;
 use super::gemm::Float;
 use super::{Code, Device};
-
-/// Threads side by side in the lanes of vectors: blocks whose width is a multiple of it run so.
-const LANES: u32 = 4;
 
 /// The profile of an attempt. Clones are the same profile.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +69,7 @@ pub enum Work {
     Settle,
 }
 
-/// How a kernel runs.
+/// How a kernel runs. Groups of lanes that are given up while they run, since they disagree, are not told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
     /// As translated.
@@ -131,7 +128,13 @@ impl Profile {
     pub fn lines(&self) -> Vec<Line> {
         let ledger = self.lock();
         let kernels = ledger.kernels.iter().flat_map(|(name, paths)| {
-            paths.iter().map(|(path, figures)| Line { what: name.clone(), path: Some(*path), figures: *figures })
+            // A text that only a driver has read may call its kernels anything.
+            let what = name.escape_debug();
+            paths.iter().map(move |(path, figures)| Line {
+                what: what.to_string(),
+                path: Some(*path),
+                figures: *figures,
+            })
         });
         let others = ledger.others.iter();
         let others = others.map(|(work, figures)| Line { what: work.to_string(), path: None, figures: *figures });

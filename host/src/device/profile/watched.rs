@@ -26,6 +26,8 @@ pub(super) struct Watched {
     profile: Profile,
     /// Whether the device goes on after a call has returned.
     goes_on: bool,
+    /// Whether a kernel was launched.
+    launched: bool,
     purpose: Purpose,
     /// Since when it is that, and the bytes moved for it.
     since: (Instant, u64),
@@ -34,7 +36,7 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn new(device: Box<dyn Device>, profile: Profile) -> Self {
         let goes_on = device.facts().backend == Backend::Cuda;
-        Self { device, profile, goes_on, purpose: Purpose::Guest, since: (Instant::now(), 0) }
+        Self { device, profile, goes_on, launched: false, purpose: Purpose::Guest, since: (Instant::now(), 0) }
     }
 
     /// Does it, to its end, and says how long that took.
@@ -57,7 +59,7 @@ impl Watched {
         outcome
     }
 
-    /// What a launch takes that does nothing. One that fails says nothing, and what failed will fail again where it is told.
+    /// What a launch takes that does nothing.
     fn empty_launch(&mut self) -> Result<Duration> {
         let module = parse(NOTHING).map_err(|error| DeviceError::InvalidModule(error.to_string()))?;
         let module = Arc::new(module);
@@ -81,11 +83,16 @@ impl Watched {
         time
     }
 
-    fn measure_empty_launch(&mut self) {
-        if self.profile.empty_launch().is_none() {
-            let time = self.empty_launch().ok();
-            self.profile.lock().empty_launch = time;
+    /// Before the first launch, if no other guest of the attempt had one. A device that refuses to do nothing says nothing; one that is lost is.
+    fn before_the_first_launch(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.launched, true) || self.profile.empty_launch().is_some() {
+            return Ok(());
         }
+        match self.empty_launch() {
+            Err(error @ (DeviceError::Lost(_) | DeviceError::Stopped)) => return Err(error),
+            time => self.profile.lock().empty_launch = time.ok(),
+        }
+        Ok(())
     }
 }
 
@@ -176,7 +183,7 @@ impl Device for Watched {
     }
 
     fn launch(&mut self, launch: &ValidatedLaunch) -> Result<()> {
-        self.measure_empty_launch();
+        self.before_the_first_launch()?;
         let (module, entry) = (launch.module(), launch.entry());
         // The first launch of a kernel compiles it, which is no time of the kernel's.
         let began = Instant::now();
@@ -188,7 +195,10 @@ impl Device for Watched {
         let count = |axes: [u32; 3]| axes.iter().fold(1_u64, |product, axis| product.saturating_mul(u64::from(*axis)));
         let (blocks, block) = (count(launch.grid()), count(launch.block()));
         let threads = blocks.saturating_mul(block);
-        self.profile.note_launch(entry, path, Figures { calls: 1, blocks, threads, bytes: 0, time });
+        // A guest may ask for names without end that nothing is called by.
+        if outcome.is_ok() {
+            self.profile.note_launch(entry, path, Figures { calls: 1, blocks, threads, bytes: 0, time });
+        }
         outcome
     }
 

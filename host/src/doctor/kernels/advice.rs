@@ -2,7 +2,7 @@
 //!
 //! What is said is of use in CUDA C++ and in PTX by hand alike: where both differ, both are named.
 
-use steadfast_ptx::kernel::Obstacle;
+use steadfast_ptx::kernel::{LANES, Obstacle};
 
 /// What would make a kernel with this obstacle faster, where there is something.
 #[must_use]
@@ -34,7 +34,7 @@ pub fn advice(obstacle: &Obstacle) -> Option<&'static str> {
 /// What there is to know of a kernel whose blocks are that wide, where there is something.
 #[must_use]
 pub fn of_width(width: u32) -> Option<&'static str> {
-    (!width.is_multiple_of(4)).then_some(
+    (!width.is_multiple_of(LANES)).then_some(
         "its blocks are as wide as `.reqntid` says, which is no multiple of four: such blocks run thread by thread",
     )
 }

@@ -3,13 +3,15 @@
 //! A compiler puts a literal into a data segment of a core module, and its neighbours right beside it: nothing says where a text begins and ends but the text. So it
 //! is found by its first words, `.version` and `.target`, with the comments in front of them; it ends where its grammar does, or in front of what is no text at all.
 
+use std::collections::HashSet;
+
 use steadfast_ptx::module::{Module, Position};
 use steadfast_ptx::parse::{MOST_BYTES, ParseError, parse};
 use wasmparser::{Parser, Payload};
 
 const FIRST_WORD: &str = ".version";
-/// Behind so many texts that cannot be read, no more are looked for.
-const MOST_BROKEN: usize = 64;
+/// No more than this stands between the first two words, comments included.
+const LONGEST_BEGINNING: usize = 4096;
 
 /// A text and what it says.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,50 +25,48 @@ pub(super) struct Found {
 /// All texts of PTX in the data of a component's core modules, in order, each once.
 pub(super) fn in_component(bytes: &[u8]) -> wasmparser::Result<Vec<Found>> {
     let mut all: Vec<Found> = Vec::new();
+    let mut seen = HashSet::new();
     for payload in Parser::new(0).parse_all(bytes) {
         let Payload::DataSection(section) = payload? else { continue };
         for segment in section {
-            for found in in_data(segment?.data) {
-                // Interpreters keep a literal, and the source that it stands in.
-                if all.iter().all(|known| known.ptx.trim() != found.ptx.trim()) {
-                    all.push(found);
-                }
-            }
+            // Interpreters keep a literal, and the source that it stands in.
+            all.extend(in_data(segment?.data).into_iter().filter(|found| seen.insert(found.ptx.trim().to_owned())));
         }
     }
     Ok(all)
 }
 
 fn in_data(data: &[u8]) -> Vec<Found> {
+    let starts: Vec<usize> = first_words(data).collect();
+    let ends = starts.iter().skip(1).copied().chain([data.len()]);
+    let (mut word_before, mut text_before) = (0, 0);
     let mut found = Vec::new();
-    let (mut from, mut word_before, mut broken) = (0, 0, 0);
-    while let Some(at) = position(&data[from..], FIRST_WORD.as_bytes()).map(|at| from + at) {
+    for (at, end) in starts.iter().copied().zip(ends) {
         let start = beginning(data, word_before, at);
         // Blank lines that end a text do not begin the next.
-        let start = if data[start..at].trim_ascii().is_empty() { start.max(from) } else { start };
-        from = at + FIRST_WORD.len();
-        word_before = from;
-        if broken == MOST_BROKEN || !begins_a_module(&data[from..]) {
-            continue;
-        }
-        let text = text_from(&data[start..]);
+        let start = if data[start..at].trim_ascii().is_empty() { start.max(text_before) } else { start };
+        let text = text_of(&data[start..end]);
         let (read, bytes) = read(text);
-        broken += usize::from(read.is_err());
-        from = from.max(start + bytes);
+        (word_before, text_before) = (at + FIRST_WORD.len(), start + bytes);
         found.push(Found { ptx: text[..bytes].to_owned(), read });
     }
     found
 }
 
-fn position(data: &[u8], wanted: &[u8]) -> Option<usize> {
-    data.windows(wanted.len()).position(|window| window == wanted)
+/// Where modules begin: at `.version 8.2` with, behind comments perhaps, `.target`. Else the word only happens to stand there.
+fn first_words(data: &[u8]) -> impl Iterator<Item = usize> {
+    let word = FIRST_WORD.as_bytes();
+    let all = data.windows(word.len()).enumerate().filter(move |(_, window)| *window == word).map(|(at, _)| at);
+    all.filter(move |at| {
+        let behind = &data[at + word.len()..];
+        let behind = behind[..behind.len().min(LONGEST_BEGINNING)].trim_ascii_start();
+        let number = behind.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.').unwrap_or(behind.len());
+        number > 0 && uncommented(&behind[number..]).starts_with(b".target")
+    })
 }
 
-/// Whether ` 8.2` follows and, behind comments perhaps, `.target`: else the word only happens to stand there.
-fn begins_a_module(behind: &[u8]) -> bool {
-    let behind = behind.trim_ascii_start();
-    let number = behind.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.').unwrap_or(behind.len());
-    number > 0 && uncommented(&behind[number..]).starts_with(b".target")
+fn position(data: &[u8], wanted: &[u8]) -> Option<usize> {
+    data.windows(wanted.len()).position(|window| window == wanted)
 }
 
 /// Without the blanks and comments in front.
@@ -107,26 +107,25 @@ fn beginning(data: &[u8], least: usize, at: usize) -> usize {
 }
 
 /// What is text of that, as far as PTX may go.
-fn text_from(data: &[u8]) -> &str {
+fn text_of(data: &[u8]) -> &str {
     let data = &data[..data.len().min(MOST_BYTES)];
     let is_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace() || *byte == 0x0b;
     let end = data.iter().position(|byte| !is_text(byte)).unwrap_or(data.len());
     data[..end].utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }
 
-/// What a text says, and how long it is: what follows its last directive belongs to its neighbours, unless it goes on like PTX.
+/// What a text says, and how long it is: what follows its last directive belongs to a neighbour, unless it goes on like PTX.
 fn read(text: &str) -> (Result<Module, ParseError>, usize) {
     let error = match parse(text) {
         Ok(module) => return (Ok(module), text.len()),
         Err(error) => error,
     };
     let at = offset(text, error.position);
-    let next = text[at..].find(FIRST_WORD).map_or(text.len(), |next| at + next);
-    let rest = &text[at..next];
+    let rest = &text[at..];
     let goes_on = rest.starts_with('.') || [".entry", ".func"].iter().any(|word| rest.contains(word));
     match parse(&text[..at]) {
         Ok(module) if !goes_on => (Ok(module), at),
-        _ => (Err(error), text[at..].find('\n').map_or(text.len(), |newline| at + newline)),
+        _ => (Err(error), rest.find('\n').map_or(text.len(), |newline| at + newline)),
     }
 }
 
@@ -141,6 +140,8 @@ fn offset(text: &str, place: Position) -> usize {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -233,6 +234,38 @@ mod tests {
         assert_eq!(found(HEAD)[0].1, "", "a text that a plugin goes on with has no kernels");
         assert_eq!(found(".version 8.2 // of PTX\n/* for */ .target sm_75\n").len(), 1);
     }
+
+    proptest! {
+        #[test]
+        fn whatever_stands_there_is_cut_out_of_it(pieces in prop::collection::vec(0..PIECES.len(), 0..24)) {
+            let data: Vec<u8> = pieces.iter().flat_map(|piece| PIECES[*piece].iter().copied()).collect();
+            for found in in_data(&data) {
+                prop_assert!(position(&data, found.ptx.as_bytes()).is_some());
+                if found.read.is_ok() {
+                    prop_assert_eq!(parse(&found.ptx), found.read);
+                }
+            }
+        }
+    }
+
+    const PIECES: [&[u8]; 16] = [
+        b".version",
+        b".version 8.2\n.target sm_75\n.address_size 64\n",
+        b" 8.2",
+        b".target sm_75\n",
+        b".visible .entry k()",
+        b"{ ret; }",
+        b"}",
+        b".global .u32 x = 5;",
+        b".alias a, b;",
+        b"\n",
+        b"// a comment\n",
+        b"/*",
+        b"*/",
+        b"\"",
+        "\u{e4}".as_bytes(),
+        b"\xff\0",
+    ];
 
     #[test]
     fn a_literal_and_the_source_it_stands_in_are_one() {
