@@ -131,8 +131,8 @@ impl Device for Watched {
         self.noted(Work::Read, from.bytes(), |device| device.read(from, bytes))
     }
 
-    fn begin_read(&mut self, from: Span, memory: Vec<u8>) -> Result<Content> {
-        self.noted(Work::Read, from.bytes(), |device| device.begin_read(from, memory))
+    fn begin_read(&mut self, from: Span, spare: Vec<Vec<u8>>) -> Result<Content> {
+        self.noted(Work::Read, from.bytes(), |device| device.begin_read(from, spare))
     }
 
     fn fill(&mut self, span: Span, pattern: u32) -> Result<()> {
