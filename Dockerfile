@@ -1,17 +1,20 @@
 # Steadfast and its example plugins as a container image. Where to start: README.md, "The image".
 #
 #   docker build --tag steadfast .                    the image, without CUDA
-#   docker build --target cuda --tag steadfast:cuda . the same with the CUDA libraries that gemm needs
+#   docker build --target cuda --tag steadfast:cuda . the same with cuBLAS, which gemm needs on a GPU
 #
 # manifests ──► build ──► steadfast ──► cuda
 #                             └───────► the last stage: what is built when none is named
 #
-# Builders that make every stage up to the one they are asked for, as buildah 1.28 does, are spared NVIDIA's image by
-# `--target steadfast`.
+# Builders that make every stage up to the one they are asked for, as buildah 1.28 does, are spared cuBLAS by `--target steadfast`.
 
 ARG RUST_IMAGE=rust:1.95-bookworm
 ARG BASE_IMAGE=debian:bookworm-slim
-ARG CUDA_IMAGE=nvidia/cuda:12.2.2-runtime-ubuntu22.04
+ARG PYTHON_IMAGE=python:3.13-slim-bookworm
+# Of cuBLAS: its version, and the hashes of NVIDIA's packages of it for pip.
+ARG CUBLAS=12.9.1.4
+ARG CUBLAS_X86_64=sha256:453611eb21a7c1f2c2156ed9f3a45b691deda0440ec550860290dc901af5b4c2
+ARG CUBLAS_AARCH64=sha256:7a950dae01add3b415a5a5cdc4ec818fb5858263e9cca59004bb99fdbbd3a5d6
 
 # The workspace with nothing in it but manifests, and empty files where cargo wants some. Dependencies are compiled from it, in a
 # layer that changes only with them: wasmtime takes minutes. The times are all one, because some builders compare them too.
@@ -87,15 +90,22 @@ LABEL org.opencontainers.image.title="steadfast" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="0.1.0"
 
-FROM ${CUDA_IMAGE} AS cuda-libraries
+# From NVIDIA's package for pip: the one library that is needed, the same bytes wherever and whenever it is built, from a source that needs neither
+# account nor setting up. NVIDIA's images hold gigabytes of other libraries, and its packages for Debian go with whatever is newest. CUDA 12's last
+# cuBLAS, for it knows all GPUs from Turing to Blackwell, and works with every driver that the host's kernels work with. Results are the same to the bit
+# only with the same cuBLAS: with another version or hash, a job that has begun may round its last bits otherwise from there on.
+FROM ${PYTHON_IMAGE} AS cuda-libraries
+ARG CUBLAS
+ARG CUBLAS_X86_64
+ARG CUBLAS_AARCH64
+RUN echo "nvidia-cublas-cu12==$CUBLAS --hash=$CUBLAS_X86_64 --hash=$CUBLAS_AARCH64" > /requirements.txt && \
+    pip install --no-cache-dir --no-deps --only-binary :all: --require-hashes --target /cuda --requirement /requirements.txt && \
+    mv /cuda/*.dist-info/licenses /cuda/licenses
 
-# The driver comes from the platform, in one of these folders or by the NVIDIA runtime; the libraries above it from here.
+# The driver comes from the platform, in one of these folders or by the NVIDIA runtime; cuBLAS from here.
 FROM steadfast AS cuda
-COPY --from=cuda-libraries \
-    /usr/local/cuda/lib64/libcudart.so.12 \
-    /usr/local/cuda/lib64/libcublas.so.12 \
-    /usr/local/cuda/lib64/libcublasLt.so.12 \
-    /usr/local/cuda/lib64/
+COPY --from=cuda-libraries /cuda/nvidia/cublas/lib/libcublas.so.12 /cuda/nvidia/cublas/lib/libcublasLt.so.12 /usr/local/cuda/lib64/
+COPY --from=cuda-libraries /cuda/licenses /usr/share/doc/cublas/
 ENV LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/local/cuda/lib64 \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility

@@ -23,7 +23,7 @@
 //! | [`checkpoint`] | the file format, the volume, which checkpoint counts, outputs across attempts |
 //! | [`compiled`] | machine code kept between attempts, outside the volume |
 //! | [`device`] | buffers, kernels and library operations, behind one trait |
-//! | [`doctor`] | what a machine has of what jobs need |
+//! | [`doctor`] | what a machine has of what jobs need; how a plugin's kernels run on the CPU |
 //! | [`platform`] | who am I (job, task, attempt), how will I be stopped, does the volume last |
 //! | [`report`] | log lines, progress, the opening block |
 //! | [`supervise`] | rehearsals: attempts as child processes, preempted on purpose |

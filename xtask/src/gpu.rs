@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::{host, plugins, step};
+use crate::{bench, host, plugins, step};
 
 /// Each example plugin that uses a device, short.
 const JOBS: [(&str, &[&str]); 3] = [
@@ -50,6 +50,7 @@ fn rehearse(plugin: &str, options: &[&str]) -> Result<()> {
 
 /// Printed, not judged: another machine has other ones.
 fn figures() -> Result<()> {
+    bench::run(&["gpu".to_owned()])?;
     for (plugin, options) in JOBS {
         for device in ["cuda", "cpu"] {
             let volume = step::target().join("test-gpu").join(format!("{plugin}-{device}"));

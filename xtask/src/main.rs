@@ -72,8 +72,11 @@ enum Command {
         /// Which one
         #[arg(value_enum)]
         name: rack::Rack,
-        /// How many random kernels `ptx` compares, instead of a million
-        #[arg(long)]
+        /// The seed of the first random kernel that `kernels` compares, instead of 0
+        #[arg(long, value_name = "SEED")]
+        from: Option<u64>,
+        /// How many random kernels `kernels` compares, instead of a million
+        #[arg(long, value_name = "COUNT")]
         kernels: Option<u64>,
     },
     /// The suite of every device, the example plugins and their times on this machine's GPU; minutes
@@ -92,7 +95,7 @@ fn main() -> ExitCode {
         Command::Plugins => plugins::build(),
         Command::Kernels => kernels::build(),
         Command::Fuzz { targets, time } => fuzz::run(&targets, time),
-        Command::Rack { name, kernels } => rack::run(name, kernels),
+        Command::Rack { name, from, kernels } => rack::run(name, from, kernels),
         Command::TestGpu => gpu::run(),
         Command::Bench { figures } => bench::run(&figures),
     };

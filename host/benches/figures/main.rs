@@ -7,18 +7,20 @@
 //! places    folders and programs
 //! bare      the same component called with nothing but wasmtime (`bare_unsafe`: deserialized)
 //! grown     a component under another digest, or larger than it is
-//! step · digits · save · freeze · swap · start · kernels     figures, each with its baseline beside it
+//! step · digits · save · freeze · swap · start · kernels · gpu     figures, each with its baseline beside it
 //! ```
 //!
 //! Run by `cargo xtask bench`, which builds what is measured; names after `--` choose figures. Nothing fails because it is
 //! slow: a machine that others use would fail it at random. A target is printed beside its figure, with whether it was met.
 //!
-//! Not measured here: a bucket mount, a network filesystem, or a GPU.
+//! Not measured here: a bucket mount or a network filesystem. `gpu` measures where there is a GPU, and is skipped elsewhere.
 
 mod bare;
 mod bare_unsafe;
 mod digits;
 mod freeze;
+mod gpu;
+mod gpu_unsafe;
 mod grown;
 mod kernels;
 mod machine;
@@ -36,7 +38,7 @@ use measure::Row;
 type Figures = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Figures by the name that chooses them, in the order of the table.
-const FIGURES: [(&str, Figures); 7] = [
+const FIGURES: [(&str, Figures); 8] = [
     ("step", step::figures),
     ("digits", digits::figures),
     ("save", save::figures),
@@ -44,6 +46,7 @@ const FIGURES: [(&str, Figures); 7] = [
     ("swap", swap::figures),
     ("start", start::figures),
     ("kernels", kernels::figures),
+    ("gpu", gpu::figures),
 ];
 
 fn main() -> ExitCode {

@@ -26,6 +26,8 @@
 //! come in the same order in both cases. So a race within a block, which PTX leaves undefined, ends the same way each time; it may end another way with [`Options::vectors`] off. Of several faults in a block one
 //! is reported; which one is fixed likewise.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::module::{Parameter, Position};
@@ -36,6 +38,8 @@ pub const PARAMETERS: u32 = 256;
 pub const MOST_PARAMETER_BYTES: u32 = 32_764;
 /// Threads in a warp.
 pub const WARP: u32 = 32;
+/// Threads side by side in the lanes of vectors, with consecutive places along x: blocks whose width is a multiple of it run so.
+pub const LANES: u32 = 4;
 /// The most threads in a block, as on every GPU since 2.0.
 pub const MOST_THREADS: u32 = 1024;
 
@@ -59,21 +63,60 @@ pub enum Form {
     Scalar(Obstacle),
 }
 
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Vector => "vector lanes",
+            Self::Scalar(_) => "thread by thread",
+        })
+    }
+}
+
 /// Why a kernel has no vector form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Obstacle {
     /// [`Options::vectors`] is off.
     Disabled,
-    /// Its threads never wait, and it has atomic operations, or accesses that are ordered with those of other blocks.
-    Atomics,
-    /// It calls device functions, or moves matrices.
-    Calls,
-    /// Its threads never wait, and it has local memory.
-    LocalMemory,
-    /// Here it may go different ways in neighbouring threads after it has stored something, and its code is so large that it is not worth a form in which they meet again.
+    /// Its threads wait, first of all here, and it calls functions besides or moves matrices.
+    Waits(Position),
+    /// Its threads never wait, and here it has an atomic operation, or an access that is ordered with those of other blocks.
+    Atomics(Position),
+    /// Here it calls a device function, or readies the call's arguments.
+    Calls(Position),
+    /// Its threads never wait, and it has local memory, this variable first of all.
+    LocalMemory(Position),
+    /// Here it may go different ways in neighbouring threads after it has stored something, and it is too large for a form in which they meet again.
     Diverges(Position),
     /// Its code is so large that a second form would cost more than it gains.
     TooLarge,
+}
+
+impl Obstacle {
+    /// Where in the text it is, if it is at one place.
+    pub fn place(&self) -> Option<Position> {
+        match self {
+            Self::Waits(place)
+            | Self::Atomics(place)
+            | Self::Calls(place)
+            | Self::LocalMemory(place)
+            | Self::Diverges(place) => Some(*place),
+            Self::Disabled | Self::TooLarge => None,
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disabled => "vectors are switched off",
+            Self::Waits(_) => "its threads wait for each other",
+            Self::Atomics(_) => "it has atomic operations",
+            Self::Calls(_) => "it calls a function that is no part of it",
+            Self::LocalMemory(_) => "it has local memory",
+            Self::Diverges(_) => "neighbouring threads may part behind a store",
+            Self::TooLarge => "it is too large",
+        })
+    }
 }
 
 /// A translated entry point.

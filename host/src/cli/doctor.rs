@@ -1,5 +1,7 @@
 //! `steadfast doctor`: what is there, and what to do about what is missing.
 
+mod kernels;
+
 use clap::Args;
 use serde_json::json;
 
@@ -9,9 +11,10 @@ use crate::platform::{Environment, process_environment};
 
 use super::failure::Failure;
 use super::print;
-use super::values::Place;
+use super::values::{Place, Source};
 
-/// Look at this machine as a run would: processor, memory, GPU driver, volume; and say what to do about what is missing
+/// Look at this machine as a run would: processor, memory, GPU driver, volume; and say what to do about what is missing. Or, with
+/// --kernels, at a plugin's kernels
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
 pub(super) struct DoctorCommand {
@@ -27,15 +30,28 @@ pub(super) struct DoctorCommand {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: DeviceChoice,
 
+    /// Look at a plugin's kernels instead: for each, whether the CPU runs it as vector lanes or thread by thread, why, where in the PTX the
+    /// reason stands, and what would make it faster. Nothing is run. Takes a component, in a file or a registry, or a text of PTX in
+    /// a file that ends in .ptx
+    #[arg(long, value_name = "PLUGIN.wasm|oci://…|FILE.ptx", conflicts_with_all = ["volume", "scratch", "device"])]
+    kernels: Option<Source>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 const EXIT_CODES: &str = "\
+Examples:
+  steadfast doctor --volume /mnt/bucket
+      Whether jobs with checkpoints there would run on this machine.
+
+  steadfast doctor --kernels heat.wasm
+      How the CPU runs the kernels that stand in a plugin. `steadfast run --profile` tells how long they take.
+
 Exit codes:
-    0  all that jobs need is there
-    1  something is missing; what to do about it stands below the table";
+    0  all that jobs need is there; all kernels can be read, however fast they are
+    1  something is missing, and what to do about it stands below the table; or there are no kernels, or the CPU refuses their text";
 
 impl DoctorCommand {
     /// What a run would be given. Nothing is run, so it has no plugin.
@@ -51,6 +67,9 @@ impl DoctorCommand {
 }
 
 pub(super) fn execute(command: &DoctorCommand) -> Result<u8, Failure> {
+    if let Some(Source(plugin)) = &command.kernels {
+        return kernels::execute(plugin, command.json);
+    }
     let checks = doctor::examine(&command.spec(&process_environment), &process_environment);
     if command.json {
         print::json(&checks.iter().map(as_json).collect::<Vec<_>>().into())?;

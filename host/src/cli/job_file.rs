@@ -108,6 +108,7 @@ memory-limit = "1GiB"
 device = "cuda:1"
 device-memory = "3GiB"
 device-threads = 2
+profile = true
 state-limit = "100MiB"
 step-timeout = "1m"
 attempt-deadline = "2h"
@@ -159,6 +160,7 @@ steps = 1000
         --log=json
         --watch
         --canonical-nans
+        --profile
         --volume-is-ephemeral
         "#);
     }
@@ -198,10 +200,10 @@ steps = 1000
         hint: did you mean `config`?
         `job.toml`, line 1: `quux` is unknown
           1 | quux = 1
-        hint: these are known: watch, plugin-from, plugin-digest, name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, device, device-memory, device-threads, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
+        hint: these are known: watch, plugin-from, plugin-digest, name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, device, device-memory, device-threads, profile, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
         `job.toml`, line 1: `dry-run` is unknown
           1 | dry-run = true
-        hint: these are known: watch, plugin-from, plugin-digest, name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, device, device-memory, device-threads, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
+        hint: these are known: watch, plugin-from, plugin-digest, name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, device, device-memory, device-threads, profile, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
         `job.toml`, line 1: it has no unit: say a time, such as 30s or 5m, or a number of steps, such as 5steps
           1 | every = 30
         `job.toml`, line 1: invalid type: boolean `true`, expected a text

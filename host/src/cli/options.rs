@@ -145,6 +145,12 @@ pub(super) struct RunOptions {
     #[serde(deserialize_with = "from_one")]
     pub(super) device_threads: Option<NonZeroU32>,
 
+    /// At the end of the attempt, tell where the device's time went: for each kernel how it ran, launches, blocks, threads and time, and
+    /// the same of products, random fills, copies and transfers. The figures are kept in the attempt's record on the volume, too.
+    /// Each operation on a GPU is then waited for, so nothing overlaps there
+    #[arg(long, help_heading = "Device")]
+    pub(super) profile: bool,
+
     /// The most that the plugin's state, persistent buffers included, may take in a checkpoint; memory is set aside for a copy of
     /// it [default: as --memory-limit, and where the plugin uses a device as much again as --device-memory]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
@@ -213,6 +219,7 @@ impl RunOptions {
             device: self.device.or(file.device),
             device_memory: self.device_memory.or(file.device_memory),
             device_threads: self.device_threads.or(file.device_threads),
+            profile: self.profile || file.profile,
             state_limit: self.state_limit.or(file.state_limit),
             step_timeout: self.step_timeout.or(file.step_timeout),
             attempt_deadline: self.attempt_deadline.or(file.attempt_deadline),
@@ -300,6 +307,7 @@ impl RunOptions {
         let flags = [
             ("--watch", self.watch),
             ("--canonical-nans", self.canonical_nans),
+            ("--profile", self.profile),
             ("--fresh", self.fresh),
             ("--volume-is-ephemeral", self.volume_is_ephemeral),
             ("--dry-run", self.dry_run),

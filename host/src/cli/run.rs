@@ -42,6 +42,9 @@ Examples:
   steadfast run job.toml --dry-run
       Shows who this attempt would be, where it would go on, and what ten seconds can save.
 
+  steadfast run heat.wasm --profile
+      Tells at the end how long each kernel took, and how it ran: as vector lanes, thread by thread, or on the GPU.
+
   steadfast run job.toml --config new.json --accept-changed config
       Goes on with a changed configuration. Without the second option it is refused.
 
@@ -195,6 +198,7 @@ fn specification(options: RunOptions, plugin: PluginSource) -> Result<JobSpec, F
     spec.plugin_from = options.plugin_from;
     spec.watch = options.watch;
     spec.canonical_nans = options.canonical_nans;
+    spec.profile = options.profile;
     spec.step_timeout = options.step_timeout.map(|time| time.0);
     spec.attempt_deadline = options.attempt_deadline.map(|time| time.0);
     spec.if_done = options.if_done.unwrap_or_default();

@@ -20,11 +20,10 @@ use std::sync::Arc;
 use steadfast_ptx::module::{Module, Space, Variable};
 use steadfast_ptx::parse::parse;
 
-use super::error::size;
 use super::launch::EntryFacts;
 use super::{
-    Backend, BufferId, Content, Device, DeviceError, Facts, Gemm, Launch, ModuleId, RandomFill, Result, Source, Span,
-    Stopper, ValidatedGemm, ValidatedLaunch, VariableSpan,
+    Backend, BufferId, Content, Device, DeviceError, Facts, Gemm, Launch, ModuleId, Purpose, RandomFill, Result,
+    Source, Span, Stopper, ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
 /// A device in use: its buffers, its modules, and whether it is still well.
@@ -155,15 +154,11 @@ impl Context {
         self.ask(|device| device.read(from, bytes))
     }
 
-    /// Reads all of a buffer, or begins to: what is ordered later does not change what arrives. `memory`, of any length, is used for it.
-    pub fn begin_read(&mut self, buffer: BufferId, mut memory: Vec<u8>) -> Result<Content> {
+    /// Reads all of a buffer, or begins to: what is ordered later does not change what arrives. The memory of `spare` is used for it.
+    pub fn begin_read(&mut self, buffer: BufferId, spare: Vec<Vec<u8>>) -> Result<Content> {
         let bytes = self.size(buffer)?;
         let from = self.span("read", buffer, 0, bytes)?;
-        let refuse = || DeviceError::OutOfMemory(format!("the host has no memory for a copy of {}", size(bytes)));
-        let length = usize::try_from(bytes).map_err(|_| refuse())?;
-        memory.try_reserve_exact(length.saturating_sub(memory.len())).map_err(|_| refuse())?;
-        memory.resize(length, 0);
-        self.ask(|device| device.begin_read(from, memory))
+        self.ask(|device| device.begin_read(from, spare))
     }
 
     /// Repeats the four bytes of `pattern`, little-endian. Offset and length are multiples of 4.
@@ -257,6 +252,13 @@ impl Context {
                 device.read_variable(from, &mut bytes[(piece.start - offset) as usize..(piece.end - offset) as usize])
             })
         })
+    }
+
+    /// Says what the next operations are for.
+    pub fn serve(&mut self, purpose: Purpose) {
+        if matches!(self.health, Health::Working) {
+            self.device.serve(purpose);
+        }
     }
 
     /// Runs a kernel of a module.

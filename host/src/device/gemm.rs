@@ -49,7 +49,7 @@ pub struct Matrix {
 }
 
 /// The floats that there are products of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "named like the elements")]
 pub enum Float {
     Float16,

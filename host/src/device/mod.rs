@@ -15,6 +15,7 @@
 //! | [`launch`] | a launch, checked against the entry that it names |
 //! | [`gemm`] | matrix products, checked against the buffers that they touch |
 //! | [`random`] | the numbers of a random fill, the same on every device |
+//! | [`profile`] | where a device's time goes, for whoever asks |
 //! | [`stop`] | ending the device's work from another thread |
 //! | [`error`] | why something was not done |
 //!
@@ -32,16 +33,20 @@ pub mod cuda;
 pub mod error;
 pub mod gemm;
 pub mod launch;
+pub mod profile;
 pub mod random;
 pub mod stop;
 
 use std::sync::Arc;
+
+use steadfast_ptx::kernel::Form;
 
 pub use content::{Content, Download};
 pub use context::Context;
 pub use error::DeviceError;
 pub use gemm::{Gemm, Matrix, ValidatedGemm};
 pub use launch::{Argument, Launch, ValidatedLaunch};
+pub use profile::Profile;
 pub use random::{Distribution, RandomFill};
 pub use stop::Stopper;
 
@@ -181,6 +186,30 @@ pub enum Source<'a> {
     },
 }
 
+/// What the next operations are for. A device does the same whatever it is told; a profile takes them together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The guest asked for each of them.
+    Guest,
+    /// They are one transfer from a file.
+    Load,
+    /// They are one transfer to a file.
+    Store,
+    /// A checkpoint is taken.
+    Save,
+    /// A checkpoint comes back.
+    Restore,
+}
+
+/// What a kernel became where it is translated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    /// How many threads run at a time.
+    pub form: Form,
+    /// Whether blocks run in order, on one core.
+    pub one_core: bool,
+}
+
 /// A device, as its implementations see themselves: handles are chosen by the caller, and every argument was checked by [`Context`].
 ///
 /// Only `OutOfMemory`, `InvalidModule` (from `load`), `Lost` and `Stopped` are answers of a device. After `Lost` or `Stopped` nothing but
@@ -204,9 +233,10 @@ pub trait Device: Send {
     /// Reads into `bytes`, which are as long as `from`, after all that was ordered before.
     fn read(&mut self, from: Span, bytes: &mut [u8]) -> Result<()>;
 
-    /// Reads into `memory`, which is as long as `from`, or begins to: what is ordered later does not change what arrives. Where the device fails on
-    /// the way, the content says so.
-    fn begin_read(&mut self, from: Span, mut memory: Vec<u8>) -> Result<Content> {
+    /// Reads, or begins to: what is ordered later does not change what arrives. Where the device fails on the way, the content says so. The memory of
+    /// `spare`, an earlier content's, is used again.
+    fn begin_read(&mut self, from: Span, spare: Vec<Vec<u8>>) -> Result<Content> {
+        let mut memory = content::memory(spare.into_iter().next(), from.bytes())?;
         self.read(from, &mut memory)?;
         Ok(memory.into())
     }
@@ -236,6 +266,19 @@ pub trait Device: Send {
 
     /// Reads a module's variable, after all that was ordered before.
     fn read_variable(&mut self, from: VariableSpan, bytes: &mut [u8]) -> Result<()>;
+
+    /// Makes a kernel ready to be launched, if there is something to do for it before its first launch; whether there was.
+    fn prepare(&mut self, _module: ModuleId, _entry: &str) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// What a kernel that is ready became, if this device translates kernels.
+    fn code(&self, _module: ModuleId, _entry: &str) -> Option<Code> {
+        None
+    }
+
+    /// Says what the next operations are for.
+    fn serve(&mut self, _purpose: Purpose) {}
 
     /// Runs a kernel.
     fn launch(&mut self, launch: &ValidatedLaunch) -> Result<()>;

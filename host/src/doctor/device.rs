@@ -3,7 +3,7 @@
 use super::Check;
 use crate::device::cuda::lacks_blas;
 use crate::job::DevicePlan;
-use crate::job::spec::JobSpec;
+use crate::job::spec::{DeviceChoice, JobSpec};
 
 const WHAT: &str = "device";
 /// Enough to see that it opens.
@@ -12,7 +12,12 @@ const LITTLE: u64 = 64 << 20;
 pub(super) fn checks(spec: &JobSpec) -> Vec<Check> {
     let plan = match DevicePlan::choose(spec, true) {
         Ok(plan) => plan,
-        Err(error) => return vec![Check::missing(WHAT, error.to_string(), error.hint().unwrap_or_default())],
+        Err(error) => {
+            let check = Check::missing(WHAT, error.to_string(), error.hint().unwrap_or_default());
+            // Whoever sets a GPU up learns all that it lacks at once.
+            let products = matches!(spec.device, DeviceChoice::Cuda(_)).then(products);
+            return [Some(check), products].into_iter().flatten().collect();
+        }
     };
     let check = match plan.opener(LITTLE)() {
         Ok(_) => Check::fine(WHAT, plan.to_string()),
@@ -42,7 +47,6 @@ fn products() -> Check {
 mod tests {
     use super::super::State;
     use super::*;
-    use crate::job::spec::DeviceChoice;
 
     #[test]
     fn a_device_that_is_asked_for_has_to_be_there() {
@@ -50,7 +54,8 @@ mod tests {
         let cpu = checks(&spec(DeviceChoice::Cpu));
         assert!(cpu.len() == 1 && cpu[0].state == State::Fine && cpu[0].found.starts_with("cpu · "), "{cpu:?}");
         let none = checks(&spec(DeviceChoice::Cuda(Some(u32::MAX))));
-        assert!(none.len() == 1 && none[0].state == State::Missing, "{none:?}");
+        assert_eq!(none.iter().map(|check| check.what).collect::<Vec<_>>(), [WHAT, "cuBLAS"]);
+        assert_eq!(none[0].state, State::Missing);
         assert!(none[0].advice.as_ref().is_some_and(|advice| advice.contains("--device cpu")));
     }
 }

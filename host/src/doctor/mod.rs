@@ -6,12 +6,14 @@
 //! | `gpu` | NVIDIA's driver, its library and its devices |
 //! | `device` | whether a device opens |
 //! | `places` | the volume, scratch space, the folder of compiled code |
+//! | [`kernels`] | not the machine but a plugin: how its kernels run on the CPU |
 //!
 //! Each check says what it found, and whether that keeps jobs from running. Nothing is written, installed or repaired. What is said of NVIDIA's
 //! driver comes from files; only then it is loaded, as a run would, to open the device.
 
 mod device;
 mod gpu;
+pub mod kernels;
 mod machine;
 mod places;
 

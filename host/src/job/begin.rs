@@ -125,6 +125,7 @@ pub(super) fn first_record(
         unreadable: BTreeSet::new(),
         ended: None,
         other_plugins: Vec::new(),
+        profile: Vec::new(),
     }
 }
 
@@ -399,7 +400,7 @@ pub(super) fn settings(context: &Context<'_>, scratch: &Scratch, job: &JobInfo, 
         output: scratch.output(),
         memory_limit: context.scene.memory.guest,
         state_limit: context.scene.memory.state,
-        device: Some(context.scene.device.opener(context.scene.memory.device)),
+        device: Some(Arc::clone(&context.open_device)),
         device_memory: context.scene.memory.device,
         seed: job.seed,
         events: Arc::clone(events) as Arc<dyn crate::plugin::GuestEvents>,

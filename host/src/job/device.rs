@@ -79,6 +79,12 @@ impl DevicePlan {
         }
     }
 
+    /// Whether one that nobody uses takes memory all the same, so that there may be no room for two. On the CPU it takes addresses only.
+    #[must_use]
+    pub fn takes_memory_when_idle(&self) -> bool {
+        matches!(self.kind, Kind::Cuda(_))
+    }
+
     /// What opens it, with so many bytes for buffers.
     #[must_use]
     pub fn opener(&self, memory_bytes: u64) -> OpenDevice {

@@ -19,6 +19,7 @@
 //! | `pace` | when a save is due, and what it is predicted to take |
 //! | `choice` | which plugin goes on: the file's or the job's |
 //! | `changes`, `events`, `opening`, `marks` | what differs from the checkpoint; what the guest says; the opening block; a rehearsal's view |
+//! | `profile` | where the device's time went, at the attempt's end |
 //! | `exit`, `error` | exit codes, and which error gets which |
 //!
 //! No filesystem calls, wasmtime types or CUDA types here: those live in `checkpoint`, `plugin` and `device`.
@@ -37,6 +38,7 @@ mod memory;
 mod offers;
 mod opening;
 mod pace;
+mod profile;
 mod run;
 mod saver;
 mod scene;

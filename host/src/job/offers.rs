@@ -5,6 +5,9 @@
 //! copied is left alone. A registry is asked on SIGHUP alone, which is a user's wish that a moved tag count from now on. Nothing here
 //! touches the job; a file that is no plugin is told of, and looked at again when it changes.
 //!
+//! With the plugin goes a device for its guest, opened here already where an idle one takes no memory: the job stands still for nothing that
+//! can be made ready beside it.
+//!
 //! SIGHUP also has the job's file read again, which may name another plugin by now, or another digest as the only one. Whatever
 //! else it changed is for the next attempt.
 
@@ -16,8 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::device::Device;
 use crate::platform::{StopRequests, Woken};
-use crate::plugin::{self, Plugin, PluginError, Runtime};
+use crate::plugin::{self, OpenDevice, Plugin, PluginError, Runtime};
 use crate::registry::Reference;
 
 use super::RunError;
@@ -28,16 +32,31 @@ use super::spec::{JobFile, JobSpec, Named};
 /// copy which goes on has changed the file's time or length.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// A plugin that the job may go on under.
+pub struct Offer {
+    /// Compiled.
+    pub plugin: Plugin,
+    /// Its guest's, if it needs one and one could be made ready.
+    pub device: Option<Box<dyn Device>>,
+}
+
 /// What the loop may take.
 pub struct Offers {
     /// Whether there is something: asked before every step.
     ready: Arc<AtomicBool>,
-    inbox: Mutex<Receiver<Plugin>>,
+    inbox: Mutex<Receiver<Offer>>,
 }
 
 impl Offers {
-    /// Begins to look. The source holds the plugin `current` now, or did when the attempt began, or the job did.
-    pub fn watch(spec: &JobSpec, stops: &StopRequests, runtime: Runtime, current: &Plugin) -> std::io::Result<Self> {
+    /// Begins to look. The source holds the plugin `current` now, or did when the attempt began, or the job did. `open_device` opens a device beside that of the
+    /// guest that runs; there is none where there may be no room for two.
+    pub fn watch(
+        spec: &JobSpec,
+        stops: &StopRequests,
+        runtime: Runtime,
+        current: &Plugin,
+        open_device: Option<OpenDevice>,
+    ) -> std::io::Result<Self> {
         let (outbox, inbox) = channel();
         let ready = Arc::new(AtomicBool::new(false));
         let looker = Looker {
@@ -53,6 +72,7 @@ impl Offers {
             judged: None,
             unnamed: spec.name.is_none(),
             named_anew: false,
+            open_device,
             outbox,
             ready: Arc::clone(&ready),
         };
@@ -69,7 +89,7 @@ impl Offers {
     }
 
     /// The newest that was not taken yet.
-    pub fn take(&self) -> Option<Plugin> {
+    pub fn take(&self) -> Option<Offer> {
         self.ready.store(false, Ordering::Relaxed);
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.try_iter().last()
@@ -112,7 +132,8 @@ struct Looker {
     unnamed: bool,
     /// Whether the job's file names another source since the last look.
     named_anew: bool,
-    outbox: Sender<Plugin>,
+    open_device: Option<OpenDevice>,
+    outbox: Sender<Offer>,
     ready: Arc<AtomicBool>,
 }
 
@@ -227,7 +248,10 @@ impl Looker {
 
     fn offer(&self, plugin: Plugin, what: &str) -> bool {
         let line = format!("{what} is now {}, which is tried at the next step", plugin.short());
-        let heard = self.outbox.send(plugin).is_ok();
+        // One that cannot be opened now is told of if it cannot be opened then either.
+        let open_device = self.open_device.as_ref().filter(|_| plugin.uses_device());
+        let device = open_device.and_then(|open| open().ok());
+        let heard = self.outbox.send(Offer { plugin, device }).is_ok();
         self.ready.store(true, Ordering::Relaxed);
         tracing::info!("{line}");
         heard

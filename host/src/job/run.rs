@@ -13,11 +13,12 @@ use super::scene::{Scene, wish};
 use super::spec::{IfDone, JobSpec};
 use super::steps::{self, End};
 use super::watch::{Watch, stop_code};
-use super::{ExitCode, RunError, opening, wanted};
+use super::{ExitCode, RunError, opening, profile, wanted};
 use crate::checkpoint::outputs;
 use crate::checkpoint::store::{DoneRecord, Ended, Session, Why};
+use crate::device::Profile;
 use crate::platform::{self, Placement, StopReason, StopRequests, process_environment};
-use crate::plugin::{Plugin, PluginError, Runtime};
+use crate::plugin::{OpenDevice, Plugin, PluginError, Runtime};
 use crate::report::Reporter;
 
 /// What every part of an attempt needs.
@@ -30,6 +31,9 @@ pub(super) struct Context<'a> {
     pub watch: &'a Watch,
     pub offers: &'a Offers,
     pub runtime: &'a Runtime,
+    pub open_device: OpenDevice,
+    /// Where the device's time goes, if that was asked for.
+    pub profile: Option<Profile>,
     pub began: Instant,
 }
 
@@ -79,7 +83,10 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         }
     };
     reporter.block(&opening::rows(spec, &scene, &plugin, attempt, job.seed));
-    let offers = Offers::watch(spec, stops, runtime.clone(), &plugin).map_err(RunError::Thread)?;
+    let profile = spec.profile.then(Profile::default);
+    let open_device = open_device(&scene, profile.as_ref());
+    let ahead = (!scene.device.takes_memory_when_idle()).then(|| Arc::clone(&open_device));
+    let offers = Offers::watch(spec, stops, runtime.clone(), &plugin, ahead).map_err(RunError::Thread)?;
     let context = Context {
         spec,
         scene: &scene,
@@ -89,6 +96,8 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
         watch: &watch,
         offers: &offers,
         runtime: &runtime,
+        open_device,
+        profile,
         began,
     };
     if spec.dry_run {
@@ -97,9 +106,25 @@ pub fn run(spec: &JobSpec, stops: &StopRequests, reporter: &Reporter) -> Result<
     let record = begin::first_record(&session, &plugin, &job, &scene, spec);
     let journal = Arc::new(Journal::new(scene.store.clone(), record));
     start_deadline(&context, &journal)?;
-    let outcome = close(&journal, live(&context, session, &plugin, &job, &journal));
+    let outcome = live(&context, session, &plugin, &job, &journal);
+    if let Some(profile) = &context.profile {
+        journal.record().profile = profile::figures(profile);
+    }
+    let outcome = close(&journal, outcome);
+    if let Some(profile) = &context.profile {
+        reporter.table(&profile::table(profile, began.elapsed()));
+    }
     marks.at(Phase::End, 0);
     outcome
+}
+
+/// What opens a device for a guest.
+fn open_device(scene: &Scene, profile: Option<&Profile>) -> OpenDevice {
+    let open = scene.device.opener(scene.memory.device);
+    match profile {
+        Some(profile) => profile::watched(profile, open),
+        None => open,
+    }
 }
 
 /// How an attempt came to a good end.

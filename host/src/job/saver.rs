@@ -1,4 +1,5 @@
-//! Saves checkpoints on a thread of their own, while the guest runs on.
+//! Saves checkpoints on a thread of their own, while the guest runs on. Of a device with memory of its own the state is then still on its way, and
+//! comes while what is here is compressed and written.
 //!
 //! The thread owns the session: whatever is written to the volume after the attempt has begun is written there, one thing at a
 //! time. It also keeps the attempt's record fresh and looks for newer attempts from time to time.
@@ -174,17 +175,18 @@ fn save(session: &mut Session, parcel: Parcel, marks: &Marks) -> Report {
     let Parcel { metadata, plugin: _, snapshot, frozen } = parcel;
     let step = metadata.next_step;
     let segment = frozen.segment.as_ref().map(|(name, _)| name.clone());
-    // Of a device with memory of its own, the state may still be on its way here.
-    let result = match state::to_sections(&snapshot) {
-        Err(error) => Err(SaveError::State(error.to_string())),
-        Ok(sections) => {
-            let draft = Draft { metadata, sections, segment: frozen.segment };
-            session.save(draft, &|phase| match phase {
-                SavePhase::Save => marks.at(Phase::Save, step),
-                SavePhase::Prune => marks.at(Phase::Prune, step),
-            })
-        }
-    };
+    let saved = state::while_it_arrives(&snapshot, |sections| {
+        let draft = Draft { metadata, sections, segment: frozen.segment };
+        session.save(draft, &|phase| match phase {
+            SavePhase::Save => marks.at(Phase::Save, step),
+            SavePhase::Prune => marks.at(Phase::Prune, step),
+        })
+    });
+    // What the volume was never given is not the volume's fault.
+    let result = saved.map_err(|error| match (error, state::failure(&snapshot)) {
+        (SaveError::Volume(_), Some(why)) => SaveError::State(why.to_string()),
+        (error, _) => error,
+    });
     marks.at(Phase::Idle, step);
     Report { result, snapshot, segment }
 }

@@ -62,6 +62,8 @@ pub struct JobSpec {
     pub watch: bool,
     /// Give every NaN the same bits on every kind of processor.
     pub canonical_nans: bool,
+    /// Tell at the end where the device's time went.
+    pub profile: bool,
     /// A step, or another call of the guest, that takes longer ends the attempt; without it a stall is only warned of.
     pub step_timeout: Option<Duration>,
     /// Checkpoint and exit 143 after this time, before the platform's own timeout.
@@ -115,6 +117,7 @@ impl JobSpec {
             plugin_from: None,
             watch: false,
             canonical_nans: false,
+            profile: false,
             step_timeout: None,
             attempt_deadline: None,
             if_done: IfDone::default(),

@@ -18,6 +18,7 @@ mod layer;
 mod line;
 mod outlet;
 mod progress;
+mod table;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::job::spec::LogFormat;
 
 pub use line::Severity;
 pub use progress::Progress;
+pub use table::{Cell, Table};
 
 use line::{Format, Line};
 use outlet::Outlet;
@@ -92,6 +94,14 @@ impl Reporter {
                     self.outlet.write(&line);
                 }
             }
+        }
+    }
+
+    /// Writes a table. As JSON, each row is a line of its own, with its cells as fields.
+    pub fn table(&self, table: &Table) {
+        match self.outlet.format() {
+            Format::Human => self.outlet.write_people(&table.for_people()),
+            Format::Json => table.for_collectors().iter().for_each(|line| self.outlet.write(line)),
         }
     }
 

@@ -148,3 +148,31 @@ fn a_filter_that_cannot_be_read_is_the_usual_one() {
     }
     assert_ne!(filter(Some("debug")), filter(None));
 }
+
+#[test]
+fn a_table_is_aligned_for_people_and_fields_for_collectors() {
+    let row = |what: &str, calls: u64, shown: &str| vec![Cell::text(what), Cell::number(calls, shown), Cell::text("")];
+    let table = Table {
+        title: "Profile: all of it".to_owned(),
+        columns: vec!["what", "calls", "runs as"],
+        rows: vec![row("advance", 1200, "1200"), row("(reads)", 7, "7"), row("(fills)", 0, "")],
+    };
+    let (people, _) = captured(Format::Human, |reporter| reporter.table(&table));
+    insta::assert_snapshot!(people, @r#"
+    Profile: all of it
+       what     calls  runs as
+       advance   1200
+       (reads)      7
+       (fills)
+    "#);
+    let (lines, _) = captured(Format::Json, |reporter| reporter.table(&table));
+    let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[0]["message"], "Profile: all of it");
+    assert_eq!(lines[1]["message"], "what advance · calls 1200");
+    assert_eq!(
+        (&lines[1]["what"], &lines[1]["calls"], &lines[1]["runs_as"]),
+        (&"advance".into(), &1200.into(), &"".into())
+    );
+    assert_eq!(lines[3]["calls"], 0);
+}

@@ -10,6 +10,7 @@
 //! | `volume` | the volume must be the volume; more of it in `refusals::volumes` |
 //! | `memory` | what a container allows |
 //! | `buffers` | a plugin whose state is on the device: what checkpoints keep of it, and how its kernels end an attempt |
+//! | `kernels` | what is told of a plugin's kernels |
 //! | `outputs` | `/output` and metrics across attempts |
 //! | `rehearsals` | rehearsals find nothing where all is right, and find what is wrong |
 //! | `device` | what every device must do: the conformance suite |
@@ -35,6 +36,7 @@ mod device;
 mod examples;
 mod failures;
 mod hostile;
+mod kernels;
 mod life;
 mod memory;
 mod outputs;

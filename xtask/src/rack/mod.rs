@@ -4,8 +4,8 @@
 //! cuda        every call of NVIDIA's driver fails, in every way, on a double of it
 //! fuzz        ten minutes of every fuzz target
 //! image       the container image, built and run as a platform would
+//! kernels     a million random kernels, interpreted, translated, and translated for the lanes of vectors
 //! ledger      what a proof has checked, and the sum
-//! ptx         a million random kernels, interpreted and translated
 //! rehearsals  torture and sabotage: what `steadfast rehearse` must find, and must not
 //! swaps       hundreds of changes of plugin in a running job; a few of them in CI
 //! wait        waiting for what other programs do
@@ -15,8 +15,8 @@
 mod cuda;
 mod fuzz;
 mod image;
+mod kernels;
 mod ledger;
-mod ptx;
 mod rehearsals;
 mod slurm;
 mod swaps;
@@ -42,8 +42,8 @@ pub(crate) enum Rack {
     Fuzz,
     /// Each call of NVIDIA's driver in turn answers each of five errors, on a double of it: the right exit code, and nothing lost
     Cuda,
-    /// A million random PTX kernels: the same bytes from an interpreter and from the translation to WebAssembly
-    Ptx,
+    /// A million random PTX kernels: the same bytes from an interpreter, from the translation to WebAssembly, and from that for the lanes of vectors
+    Kernels,
 }
 
 /// A few changes of plugin, which CI has the time for.
@@ -51,10 +51,10 @@ pub(crate) fn a_few_swaps() -> Result<()> {
     swaps::brief()
 }
 
-/// Runs one; `kernels` is for [`Rack::Ptx`].
-pub(crate) fn run(rack: Rack, kernels: Option<u64>) -> Result<()> {
-    if kernels.is_some() && !matches!(rack, Rack::Ptx) {
-        bail!("`--kernels` says how many kernels `rack ptx` compares; no other proof has any");
+/// Runs one; the seed to begin `from` and the number of `kernels` are for [`Rack::Kernels`].
+pub(crate) fn run(rack: Rack, from: Option<u64>, kernels: Option<u64>) -> Result<()> {
+    if (from.is_some() || kernels.is_some()) && !matches!(rack, Rack::Kernels) {
+        bail!("`--from` and `--kernels` say which kernels `rack kernels` compares; no other proof has any");
     }
     match rack {
         Rack::Torture => rehearsals::torture(),
@@ -64,6 +64,6 @@ pub(crate) fn run(rack: Rack, kernels: Option<u64>) -> Result<()> {
         Rack::Swaps => swaps::run(),
         Rack::Fuzz => fuzz::run(),
         Rack::Cuda => cuda::run(),
-        Rack::Ptx => ptx::run(kernels.unwrap_or(ptx::KERNELS)),
+        Rack::Kernels => self::kernels::run(from.unwrap_or(0), kernels.unwrap_or(self::kernels::KERNELS)),
     }
 }

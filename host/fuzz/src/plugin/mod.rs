@@ -5,7 +5,7 @@
 //! are nonsense, and most of them end in a trap or without an end; what must hold is that the host says so. At least half of
 //! the inputs must come as far as `step`, else the target proves little: it counts, and `cargo xtask fuzz` checks the count.
 //!
-//! `plugin_bytes` takes the bytes of a plugin's file as they are.
+//! `plugin_bytes` takes the bytes of a plugin's file as they are; the texts of PTX in it are looked for, too.
 
 mod component;
 mod module;
@@ -15,6 +15,7 @@ mod watchdog;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use steadfast::doctor::kernels::in_component;
 use steadfast::plugin::{
     CallError, Guest, GuestEvents, GuestLevel, GuestSettings, GuestStream, JobInfo, Plugin, PluginError, Runtime,
     Snapshot, inspect,
@@ -50,6 +51,10 @@ pub fn run_bytes(bytes: &[u8]) {
         assert!(!problem.what.is_empty());
     }
     assert!(!inspection.kind.to_string().is_empty());
+    if let Ok(texts) = in_component(bytes) {
+        let refused = texts.iter().filter_map(|text| text.kernels.as_ref().err());
+        refused.for_each(|why| assert!(!why.message.is_empty(), "{why}"));
+    }
     let loads = inspection.problems.is_empty();
     if play(bytes) >= Reached::Step {
         assert!(loads, "it was called, although {:?}", inspection.problems);

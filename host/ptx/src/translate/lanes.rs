@@ -34,13 +34,13 @@
 //! are: since a group begins at a multiple of four, `tid & 31` is a line, and `tid >> 5` the same for all.
 
 use super::graph::Graph;
-use super::ir::{Access, Binary, Function, Input, Inst, Kind, Memory, Terminator, Unary, Value};
+use super::ir::{Access, Binary, Definition, Function, Input, Inst, Kind, Memory, Terminator, Unary, Value};
 use super::masking::{Masked, candidates};
 use crate::kernel::Obstacle;
 use crate::module::Axis;
 
-/// Threads side by side.
-pub const LANES: u32 = 4;
+pub use crate::kernel::LANES;
+
 /// Strides from one lane to the next are not followed through an extension to 64 bits if they are larger.
 const MOST_STRIDE: u64 = 1 << 24;
 /// Instructions and blocks of a body, at most: the vector form comes on top of the scalar one, and both have to be compiled.
@@ -99,7 +99,7 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
         return Err(Obstacle::TooLarge);
     }
     for value in insts {
-        refuse(function.inst(*value), pure)?;
+        refuse(&function.values[value.0 as usize], pure)?;
     }
     let stored = stored_before(function, graph);
     let found = Shapes::new(function, graph, uniform, &early(function, graph, &stored), |_| false);
@@ -116,6 +116,7 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
             {
                 return diverges;
             }
+            Terminator::Suspend(..) => return Err(Obstacle::Waits(data.position)),
             _ => {}
         }
     }
@@ -173,14 +174,17 @@ pub fn shapes_in_lockstep(
 }
 
 /// Effects that are not the same when lanes take turns at each instruction, and memory that belongs to one thread.
-fn refuse(inst: &Inst, pure: &[bool]) -> Result<(), Obstacle> {
+fn refuse(definition: &Definition, pure: &[bool]) -> Result<(), Obstacle> {
     let own = |value: &Access| value.memory == Memory::Private && !value.constant;
-    match inst {
-        Inst::Rmw(..) | Inst::CompareExchange(..) => Err(Obstacle::Atomics),
-        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic || access.exclusive => Err(Obstacle::Atomics),
-        Inst::Call(routine, _) if !pure[routine.0 as usize] => Err(Obstacle::Calls),
-        Inst::CallIndirect(..) => Err(Obstacle::Calls),
-        Inst::Load(access, _) | Inst::Store(access, ..) if own(access) => Err(Obstacle::Calls),
+    let at = definition.position;
+    match &definition.inst {
+        Inst::Rmw(..) | Inst::CompareExchange(..) => Err(Obstacle::Atomics(at)),
+        Inst::Load(access, _) | Inst::Store(access, ..) if access.atomic || access.exclusive => {
+            Err(Obstacle::Atomics(at))
+        }
+        Inst::Call(routine, _) if !pure[routine.0 as usize] => Err(Obstacle::Calls(at)),
+        Inst::CallIndirect(..) => Err(Obstacle::Calls(at)),
+        Inst::Load(access, _) | Inst::Store(access, ..) if own(access) => Err(Obstacle::Calls(at)),
         _ => Ok(()),
     }
 }

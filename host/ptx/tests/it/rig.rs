@@ -189,10 +189,14 @@ impl Kernel {
         memory
     }
 
-    /// The same without compiling it, and one thread at a time.
+    /// The same without compiling anything.
     pub(crate) fn interpreted(&self, run: &Run, start: &Start, instances: u64) -> Result<Vec<u8>, String> {
-        let translation = self.scalar.as_ref().map_or(&self.translation, |(scalar, _)| scalar);
-        Interpreter::new(translation, self.map.bytes)?.run(&self.parts(run, instances), &run.parameters, &start.memory)
+        let parts = self.parts(run, instances);
+        let memory =
+            |translation| Interpreter::new(translation, self.map.bytes)?.run(&parts, &run.parameters, &start.memory);
+        let own = memory(&self.translation);
+        let difference = self.scalar.as_ref().and_then(|(scalar, _)| difference(&own, &memory(scalar)));
+        difference.map_or(own, Err)
     }
 
     fn parts(&self, run: &Run, instances: u64) -> Vec<Part> {

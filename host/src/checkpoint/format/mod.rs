@@ -54,7 +54,7 @@ use std::io;
 
 pub use layout::header;
 pub use read::{ReadAt, Reader, SectionInfo};
-pub use write::{Compression, SectionRef, Written, encode};
+pub use write::{Compression, SectionRef, SectionSource, Written, encode};
 
 /// The version of the format that [`encode`] writes, and the newest that [`Reader`] reads.
 pub const FORMAT_VERSION: u32 = 1;

@@ -36,6 +36,39 @@ pub struct SectionRef<'a> {
     pub bytes: &'a [u8],
 }
 
+/// A section to be written, whose content may still be on its way here.
+pub trait SectionSource {
+    /// Where the bytes come from.
+    fn kind(&self) -> SectionKind;
+
+    /// At most 65535 bytes, and once in a kind.
+    fn name(&self) -> &str;
+
+    /// How many bytes the parts have together.
+    fn bytes(&self) -> u64;
+
+    /// The content, in order; chunks are cut within a part. Each is asked for when those before are being compressed and written.
+    fn parts(&self) -> impl Iterator<Item = io::Result<&[u8]>>;
+}
+
+impl SectionSource for SectionRef<'_> {
+    fn kind(&self) -> SectionKind {
+        self.kind
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn parts(&self) -> impl Iterator<Item = io::Result<&[u8]>> {
+        std::iter::once(Ok(self.bytes))
+    }
+}
+
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
@@ -48,10 +81,10 @@ pub struct Written {
 /// Writes a checkpoint file with these sections and this metadata.
 ///
 /// Names are checked before the first byte is written: a name that is too long, or twice there in one kind, is
-/// `InvalidInput`. Every other error comes from `out`.
-pub fn encode(
+/// `InvalidInput`. Every other error comes from `out`, or from a section whose content does not come.
+pub fn encode<S: SectionSource>(
     out: &mut dyn Write,
-    sections: &[SectionRef<'_>],
+    sections: &[S],
     metadata: &[u8],
     settings: Compression,
 ) -> io::Result<Written> {
@@ -99,13 +132,10 @@ pub fn encode(
     };
     sink.put(&footer.to_bytes())?;
     sink.finish()?;
-    Ok(Written {
-        file_bytes: footer.file_bytes,
-        raw_bytes: sections.iter().map(|section| section.bytes.len() as u64).sum(),
-    })
+    Ok(Written { file_bytes: footer.file_bytes, raw_bytes: sections.iter().map(S::bytes).sum() })
 }
 
-fn section_table(sections: &[SectionRef<'_>]) -> io::Result<Vec<u8>> {
+fn section_table<S: SectionSource>(sections: &[S]) -> io::Result<Vec<u8>> {
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
     if u32::try_from(sections.len()).is_err() {
         return Err(invalid(format!("{} sections are more than a checkpoint can name", sections.len())));
@@ -113,11 +143,11 @@ fn section_table(sections: &[SectionRef<'_>]) -> io::Result<Vec<u8>> {
     let mut seen = HashSet::with_capacity(sections.len());
     let mut table = Vec::new();
     for section in sections {
-        let SectionRef { kind, name, bytes } = *section;
+        let (kind, name, bytes) = (section.kind(), section.name(), section.bytes());
         if !seen.insert((kind, name)) {
             return Err(invalid(format!("two sections of kind {kind} are called `{name}`")));
         }
-        if !(SectionEntry { kind, name, bytes: bytes.len() as u64 }).append_to(&mut table) {
+        if !(SectionEntry { kind, name, bytes }).append_to(&mut table) {
             let start: String = name.chars().take(40).collect();
             return Err(invalid(format!("the name of section `{start}…` has {} bytes, 65535 at most", name.len())));
         }
@@ -153,17 +183,25 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// At most a chunk's worth of content and some hundred pieces; nothing once there are no more pieces.
-    fn take(pieces: &mut Peekable<impl Iterator<Item = Piece<'a>>>, buffer: Vec<u8>) -> Option<Self> {
-        let first = pieces.next()?;
+    fn take(
+        pieces: &mut Peekable<impl Iterator<Item = io::Result<Piece<'a>>>>,
+        buffer: Vec<u8>,
+    ) -> io::Result<Option<Self>> {
+        let Some(first) = pieces.next().transpose()? else { return Ok(None) };
         let mut content = first.bytes.len();
         let mut batch = vec![first];
-        while batch.len() < 512
-            && let Some(piece) = pieces.next_if(|piece| content + piece.bytes.len() <= CHUNK_BYTES)
+        let fits = |piece: &io::Result<Piece<'_>>, content| {
+            piece.as_ref().is_ok_and(|piece| content + piece.bytes.len() <= CHUNK_BYTES)
+        };
+        // A full one does not wait to see what comes next.
+        while content < CHUNK_BYTES
+            && batch.len() < 512
+            && let Some(piece) = pieces.next_if(|piece| fits(piece, content)).transpose()?
         {
             content += piece.bytes.len();
             batch.push(piece);
         }
-        Some(Self { packed: Vec::with_capacity(batch.len()), pieces: batch, buffer })
+        Ok(Some(Self { packed: Vec::with_capacity(batch.len()), pieces: batch, buffer }))
     }
 
     fn pack(&mut self, level: i32) -> io::Result<()> {
@@ -197,15 +235,24 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Content of a section, cut into what become chunks.
+fn cut(section: u32, part: io::Result<&[u8]>) -> impl Iterator<Item = io::Result<Piece<'_>>> {
+    let (bytes, failed) = match part {
+        Ok(bytes) => (bytes, None),
+        Err(error) => (&[][..], Some(Err(error))),
+    };
+    bytes.chunks(CHUNK_BYTES).map(move |bytes| Ok(Piece { section, bytes })).chain(failed)
+}
+
 /// Packs all content on rayon's threads and hands the batches to `write` in order.
-fn pack_in_order(
-    sections: &[SectionRef<'_>],
+fn pack_in_order<S: SectionSource>(
+    sections: &[S],
     level: i32,
     write: &mut dyn FnMut(&Batch<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut pieces = (0_u32..)
         .zip(sections)
-        .flat_map(|(section, content)| content.bytes.chunks(CHUNK_BYTES).map(move |bytes| Piece { section, bytes }))
+        .flat_map(|(section, content)| content.parts().flat_map(move |part| cut(section, part)))
         .peekable();
     let most_under_way = 2 * rayon::current_num_threads() + 2;
     rayon::in_place_scope(|scope| {
@@ -213,7 +260,7 @@ fn pack_in_order(
         let mut spare = Vec::new();
         loop {
             while under_way.len() < most_under_way
-                && let Some(mut batch) = Batch::take(&mut pieces, spare.pop().unwrap_or_default())
+                && let Some(mut batch) = Batch::take(&mut pieces, spare.pop().unwrap_or_default())?
             {
                 let (done, result): (SyncSender<_>, _) = sync_channel(1);
                 scope.spawn(move |_| {

@@ -35,7 +35,7 @@ pub use claim::{Begun, Choice, Claim, Wish};
 pub use finish::{DoneRecord, FinishError};
 pub use load::{Damaged, Decision, LoadError, Loaded, Origin, Section};
 pub(crate) use load::{parse, read};
-pub use record::{AttemptRecord, Call, Ended, Failure, History, Hopeless, SaveFigures, Why};
+pub use record::{AttemptRecord, Call, Ended, Failure, History, Hopeless, ProfileFigures, SaveFigures, Why};
 pub use session::{ClaimError, ClaimRequest, Draft, SaveError, SavePhase, Saved, Session, Standing};
 pub use survey::Survey;
 

@@ -55,6 +55,29 @@ pub struct AttemptRecord {
     /// Digests of components that it ran before `plugin`, or tried in vain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_plugins: Vec<String>,
+    /// Where the device's time went, if a profile was asked for; written when the attempt ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<ProfileFigures>,
+}
+
+/// Operations of one kind in an attempt's profile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileFigures {
+    /// A kernel's name; other operations stand in parentheses.
+    pub what: String,
+    /// How the device ran the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_as: Option<String>,
+    /// How many.
+    pub calls: u64,
+    /// Blocks that were run.
+    pub blocks: u64,
+    /// Threads that were run.
+    pub threads: u64,
+    /// Bytes that were moved.
+    pub bytes: u64,
+    /// From their calls to their ends.
+    pub nanoseconds: u64,
 }
 
 impl AttemptRecord {
@@ -330,6 +353,7 @@ mod tests {
             unreadable: BTreeSet::new(),
             ended: None,
             other_plugins: Vec::new(),
+            profile: Vec::new(),
         }
     }
 

@@ -12,7 +12,7 @@ use tempfile::SpooledTempFile;
 
 use super::survey::{named, seen};
 use super::{Begun, Choice, Claim, DoneRecord, Origin, PLUGINS, Store, StoreError, Survey, Wish, sealed};
-use crate::checkpoint::format::{self, Compression, FormatError, Reader, SectionRef};
+use crate::checkpoint::format::{self, Compression, FormatError, Reader, SectionSource};
 use crate::checkpoint::metadata::Metadata;
 use crate::checkpoint::names::{FileName, TaskFolder, Tenure};
 use crate::checkpoint::outputs::{self, Segments};
@@ -61,11 +61,11 @@ pub enum Standing {
 }
 
 /// A checkpoint to be saved.
-pub struct Draft<'a> {
+pub struct Draft<S> {
     /// What it says about itself; lineage and tenure are filled in.
     pub metadata: Metadata,
     /// The state.
-    pub sections: Vec<SectionRef<'a>>,
+    pub sections: Vec<S>,
     /// Output bytes that the metadata's manifest counts and the volume does not have yet.
     pub segment: Option<(FileName, SpooledTempFile)>,
 }
@@ -383,7 +383,7 @@ impl Session {
 
     /// Publishes a checkpoint: the outputs that it counts, then the checkpoint, then both are read back, and only then is
     /// anything older removed. `phase` hears where it is.
-    pub fn save(&mut self, draft: Draft<'_>, phase: &dyn Fn(SavePhase)) -> Result<Saved, SaveError> {
+    pub fn save<S: SectionSource>(&mut self, draft: Draft<S>, phase: &dyn Fn(SavePhase)) -> Result<Saved, SaveError> {
         let began = Instant::now();
         phase(SavePhase::Save);
         self.must_stand()?;
@@ -449,16 +449,16 @@ impl Session {
         }
     }
 
-    fn publish_checkpoint(
+    fn publish_checkpoint<S: SectionSource>(
         &self,
         metadata: &Metadata,
-        sections: &[SectionRef<'_>],
+        sections: &[S],
     ) -> Result<(FileName, format::Written), VolumeError> {
         let name = FileName::Checkpoint(metadata.tenure, metadata.next_step);
         let (stage, path) = (self.store.path(&name.stage()), self.store.path(&name));
         let text = serde_json::to_vec(metadata)
             .map_err(|error| VolumeError::new(&*self.store.volume, Operation::Write, &path, error.into()))?;
-        let needed = sections.iter().map(|section| section.bytes.len() as u64).sum::<u64>() + text.len() as u64;
+        let needed = sections.iter().map(S::bytes).sum::<u64>() + text.len() as u64;
         let published = publish(&*self.store.volume, &stage, &path, |out| {
             format::encode(out, sections, &text, Compression::default())
         });

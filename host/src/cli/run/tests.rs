@@ -173,6 +173,7 @@ fn some_options() -> impl Strategy<Value = RunOptions> {
             device_memory: memory.map(Size),
             device_threads: count.and_then(std::num::NonZeroU32::new),
             canonical_nans: flag,
+            profile: flag,
             watch: flag,
             plugin_from: flag.then_some(crate::job::spec::PluginFrom::Volume),
             plugin_digest: flag.then(|| format!("sha256:{}", "0f".repeat(32)).parse().unwrap()),

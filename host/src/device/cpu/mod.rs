@@ -45,12 +45,12 @@ use self::memory_unsafe::Memory;
 use self::run::{Job, Scratch, Seats};
 use super::error::size;
 use super::{
-    Backend, BufferId, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper, ValidatedGemm,
-    ValidatedLaunch, VariableSpan,
+    Backend, BufferId, Code, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper,
+    ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
 /// Addresses of a device, if its budget needs no more.
-const ADDRESSES: u64 = 64 << 30;
+pub(crate) const ADDRESSES: u64 = 64 << 30;
 /// The fewest that are worth trying for.
 const FEWEST_ADDRESSES: u64 = 1 << 30;
 /// What random numbers are written in: a piece of work for one core.
@@ -398,6 +398,19 @@ impl Device for CpuDevice {
     fn read_variable(&mut self, from: VariableSpan, bytes: &mut [u8]) -> Result<()> {
         bytes.copy_from_slice(self.arena.memory.bytes(self.variable(from, bytes.len())));
         Ok(())
+    }
+
+    fn prepare(&mut self, module: ModuleId, entry: &str) -> Result<bool> {
+        let entry = self.modules.get_mut(&module).and_then(|module| module.entries.get_mut(entry));
+        match entry {
+            None | Some(Entry::Compiled(_)) => Ok(false),
+            Some(entry) => self.compiler.compiled(entry).map(|_| true),
+        }
+    }
+
+    fn code(&self, module: ModuleId, entry: &str) -> Option<Code> {
+        let Entry::Compiled(compiled) = self.modules.get(&module)?.entries.get(entry)? else { return None };
+        Some(Code { form: compiled.kernel.form, one_core: compiled.kernel.sequential })
     }
 
     fn launch(&mut self, launch: &ValidatedLaunch) -> Result<()> {

@@ -6,6 +6,8 @@
 //!  a thread that saves                 └──► a stream of its own ── two pinned halves in turn ──► the host's memory
 //! ```
 //!
+//! Each copy comes in parts, each of which may be compressed and written while the next is on its way.
+//!
 //! The guest waits for the copy on the GPU, which is a hundred times as fast as the way to the host. Where the GPU has no room for one, it waits for it all.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +16,10 @@ use super::driver_unsafe::{Event, Stream};
 use super::error::Failed;
 use super::gpu::{Gpu, Owned, wait_for};
 use super::transfer::{HALF, Half, two_halves};
-use crate::device::{DeviceError, Download, Result};
+use crate::device::{DeviceError, Download, Result, content};
+
+/// Bytes of a part, but for the last: so many that starting anew with each costs little, and little beside a large buffer. A multiple of a checkpoint's chunks.
+const PART: usize = 128 << 20;
 
 /// What downloads need: shared with those that are under way.
 pub(super) struct Downloads {
@@ -35,11 +40,32 @@ pub(super) struct Room {
     pub(super) made: Event,
 }
 
-/// A copy on the GPU, on its way.
-pub(super) struct Coming {
+/// A copy on the GPU; its room is given back with the last part.
+struct Copied {
     downloads: Arc<Downloads>,
-    copy: Room,
+    room: Room,
+}
+
+/// A part of a copy, on its way.
+struct Coming {
+    copied: Arc<Copied>,
+    offset: u64,
     memory: Vec<u8>,
+}
+
+/// Memory of the host for so many bytes, part by part.
+pub(super) fn memory_for(bytes: u64, spare: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    let mut spare = spare.into_iter();
+    let length = |offset: u64| (bytes - offset).min(PART as u64);
+    (0..bytes).step_by(PART).map(|offset| content::memory(spare.next(), length(offset))).collect()
+}
+
+/// The parts of a copy whose making is ordered.
+pub(super) fn parts(downloads: Arc<Downloads>, room: Room, memory: Vec<Vec<u8>>) -> Vec<Box<dyn Download>> {
+    let copied = Arc::new(Copied { downloads, room });
+    let part =
+        |(offset, memory)| -> Box<dyn Download> { Box::new(Coming { copied: Arc::clone(&copied), offset, memory }) };
+    (0..).step_by(PART).zip(memory).map(part).collect()
 }
 
 impl Downloads {
@@ -66,16 +92,17 @@ impl Downloads {
         std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn download(&self, copy: Room, memory: &mut [u8]) -> Result<(), Failed> {
+    fn download(&self, room: Room, offset: u64, memory: &mut [u8]) -> Result<(), Failed> {
         let driver = self.context.driver;
         self.context.bind()?;
-        wait_for(driver, copy.made)?;
+        wait_for(driver, room.made)?;
+        let from = room.address + offset;
         let mut shared = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken out, so that after a failure nobody touches what may still be written to; the next then takes others.
         let halves = shared.take().map_or_else(|| two_halves(driver), Ok)?;
         let order = |piece: usize, bytes: usize| {
             let half = &halves[piece % 2];
-            driver.download(&half.pinned, copy.address + (piece * HALF) as u64, bytes, self.stream)?;
+            driver.download(&half.pinned, from + (piece * HALF) as u64, bytes, self.stream)?;
             driver.record(half.mark, self.stream)
         };
         let lengths: Vec<_> = memory.chunks(HALF).map(<[u8]>::len).collect();
@@ -106,24 +133,17 @@ impl Drop for Downloads {
     }
 }
 
-impl Coming {
-    /// Of a copy whose making is ordered.
-    pub(super) fn new(downloads: Arc<Downloads>, copy: Room, memory: Vec<u8>) -> Self {
-        Self { downloads, copy, memory }
-    }
-}
-
 impl Download for Coming {
-    fn finish(mut self: Box<Self>) -> Result<Vec<u8>> {
-        let mut memory = std::mem::take(&mut self.memory);
-        let downloaded = self.downloads.download(self.copy, &mut memory);
+    fn finish(self: Box<Self>) -> Result<Vec<u8>> {
+        let Self { copied, offset, mut memory } = *self;
+        let downloaded = copied.downloads.download(copied.room, offset, &mut memory);
         downloaded.map_err(|failed| DeviceError::Lost(format!("the GPU failed: {failed}")))?;
         Ok(memory)
     }
 }
 
-impl Drop for Coming {
+impl Drop for Copied {
     fn drop(&mut self) {
-        self.downloads.leave(self.copy);
+        self.downloads.leave(self.room);
     }
 }

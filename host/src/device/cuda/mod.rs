@@ -41,7 +41,7 @@ mod transfer;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use self::download::{Coming, Downloads, Room};
+use self::download::{Downloads, Room};
 use self::driver_unsafe::{Blas, Driver};
 use self::error::{Failed, OUT_OF_RESOURCES};
 use self::gemm::Multiplier;
@@ -251,18 +251,22 @@ impl Device for CudaDevice {
         self.transfers.download(&mut self.gpu, self.memory.address(from), bytes)
     }
 
-    fn begin_read(&mut self, from: Span, mut memory: Vec<u8>) -> Result<Content> {
+    fn begin_read(&mut self, from: Span, spare: Vec<Vec<u8>>) -> Result<Content> {
         self.gpu.enter()?;
-        let (address, bytes) = (self.memory.address(from), from.bytes());
-        if bytes > 0
-            && let Some((downloads, room)) = self.prepare_download(bytes)?
-        {
+        let (mut address, bytes) = (self.memory.address(from), from.bytes());
+        let mut memory = download::memory_for(bytes, spare)?;
+        if bytes == 0 {
+            self.gpu.settle()?;
+        } else if let Some((downloads, room)) = self.prepare_download(bytes)? {
             self.order_copy(room.address, address, bytes)?;
             self.gpu.mark(room.made)?;
-            return Ok(Content::coming(bytes, Box::new(Coming::new(downloads, room, memory))));
+            return Ok(Content::coming(bytes, download::parts(downloads, room, memory)));
         }
-        self.read(from, &mut memory)?;
-        Ok(memory.into())
+        for part in &mut memory {
+            self.transfers.download(&mut self.gpu, address, part)?;
+            address += part.len() as u64;
+        }
+        Ok(Content::in_parts(memory))
     }
 
     fn fill(&mut self, span: Span, pattern: u32) -> Result<()> {

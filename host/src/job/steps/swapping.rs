@@ -18,19 +18,21 @@
 //! back to. Should the first that fails be the change's own, a plugin that fits goes on all the same, and one that does not
 //! leaves the steps since the last checkpoint to be run again.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Ending, Onward, Steps};
 use crate::checkpoint::store::Call;
+use crate::device::Device;
 use crate::job::RunError;
 use crate::job::begin::{fingerprint, settings};
 use crate::job::error::{call_name, in_words};
 use crate::job::journal::Journal;
+use crate::job::offers::Offer;
 use crate::job::run::Context;
 use crate::job::source;
-use crate::plugin::{CallError, Guest, Interruption, Plugin, PluginError, Snapshot};
+use crate::plugin::{CallError, Guest, Interruption, OpenDevice, Plugin, PluginError, Snapshot};
 
 /// Without a limit of its own a step on probation has to end within this, or within so many times what steps usually take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -78,16 +80,17 @@ impl Steps<'_> {
         }
         self.waiting_told = false;
         match self.context.offers.take() {
-            Some(plugin) if plugin.digest() != self.running.plugin.digest() => self.swap(plugin),
-            Some(plugin) => {
-                tracing::info!("The plugin {} is the one that runs", plugin.short());
+            Some(offer) if offer.plugin.digest() != self.running.plugin.digest() => self.swap(offer),
+            Some(offer) => {
+                tracing::info!("The plugin {} is the one that runs", offer.plugin.short());
                 Ok(None)
             }
             None => Ok(None),
         }
     }
 
-    fn swap(&mut self, new: Plugin) -> Result<Option<Ending>, RunError> {
+    fn swap(&mut self, offer: Offer) -> Result<Option<Ending>, RunError> {
+        let Offer { plugin: new, device } = offer;
         let (step, since) = (self.running.next_step, self.now);
         let old = self.running.plugin.clone();
         tracing::info!(step, "Changing the plugin at step {step}, from {} to {}", old.short(), new.short());
@@ -110,14 +113,19 @@ impl Steps<'_> {
             self.hand_over(Arc::clone(&state), None)?;
         }
         self.probation = Some(probation);
-        match self.restore_into(&new, &state) {
+        match self.restore_into(&new, device, &state) {
             Ok(()) => Ok(None),
             Err(Unfit::Call { call, cause }) if is_stop(&cause) => Err(self.failed(call, cause)),
             Err(unfit) => self.back(&unfit),
         }
     }
 
-    fn restore_into(&mut self, new: &Plugin, state: &Arc<Snapshot>) -> Result<(), Unfit> {
+    fn restore_into(
+        &mut self,
+        new: &Plugin,
+        device: Option<Box<dyn Device>>,
+        state: &Arc<Snapshot>,
+    ) -> Result<(), Unfit> {
         let running = &mut self.running;
         let old = running.guest.take();
         super::say_dropped(old.as_ref());
@@ -127,7 +135,9 @@ impl Steps<'_> {
         self.context.watch.guest(new.interrupter());
         self.context.watch.patience(Some(patience(self.context, self.pace.usual_step())));
         let running = &mut self.running;
-        let mut guest = new.instantiate(settings(self.context, &running.scratch, &running.job, &running.events))?;
+        let mut settings = settings(self.context, &running.scratch, &running.job, &running.events);
+        settings.device = settings.device.map(|open| readily(device, open));
+        let mut guest = new.instantiate(settings)?;
         let restore = || guest.restore(&running.job, &self.context.spec.config, state);
         let restored = self.context.watch.during(Call::Restore, Instant::now(), restore);
         guest.flush_output();
@@ -186,6 +196,12 @@ fn close(old: Option<Guest>) {
         // Without a thread it is dropped here.
         let _ = thread::Builder::new().name("close".into()).spawn(move || drop(old));
     }
+}
+
+/// Opens a device: the one that is open already, if there is one.
+fn readily(device: Option<Box<dyn Device>>, open: OpenDevice) -> OpenDevice {
+    let ready = Mutex::new(device);
+    Arc::new(move || ready.lock().unwrap_or_else(PoisonError::into_inner).take().map_or_else(|| open(), Ok))
 }
 
 /// How long a call of a new plugin may take, where steps usually take so long.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::failure::{Failure, Result};
 use super::sections::{self, DeviceKind, DeviceSection};
 use super::{Buffer, Module, OpenDevice};
-use crate::device::{self, Backend, BufferId, Content, Context, DeviceError, Facts, ModuleId};
+use crate::device::{self, Backend, BufferId, Content, Context, DeviceError, Facts, ModuleId, Purpose, content};
 use crate::plugin::Interrupter;
 use crate::plugin::bindings::steadfast::job::device::Element;
 
@@ -239,25 +239,39 @@ impl Holdings {
 
     /// All that a checkpoint keeps. The memory of `reuse`, an earlier snapshot's, is used again for sections of the same names.
     pub(in crate::plugin) fn freeze(&mut self, reuse: Vec<DeviceSection>) -> device::Result<Vec<DeviceSection>> {
+        self.serve(Purpose::Save);
+        let frozen = self.frozen(reuse);
+        self.serve(Purpose::Guest);
+        frozen
+    }
+
+    /// Says what the next operations are for.
+    pub(super) fn serve(&mut self, purpose: Purpose) {
+        if let Some(context) = &mut self.context {
+            context.serve(purpose);
+        }
+    }
+
+    fn frozen(&mut self, reuse: Vec<DeviceSection>) -> device::Result<Vec<DeviceSection>> {
         let Some(context) = &mut self.context else { return Ok(Vec::new()) };
         let mut freezer = Freezer::new(reuse);
         for (name, buffer) in &self.buffers {
             let name = sections::of_buffer(buffer.element, name);
-            freezer.add(DeviceKind::Buffer, name, |memory| context.begin_read(buffer.id, memory))?;
+            freezer.add(DeviceKind::Buffer, name, |spare| context.begin_read(buffer.id, spare))?;
         }
         for (digest, module) in &self.modules {
             for variable in context.module(*module)?.variables().to_vec() {
                 let name = sections::of_variable(digest, &variable.name);
-                freezer.add(DeviceKind::Variable, name, |mut memory| {
-                    resize(&mut memory, variable.bytes)?;
+                freezer.add(DeviceKind::Variable, name, |spare| {
+                    let mut memory = content::memory(spare.into_iter().next(), variable.bytes)?;
                     context.read_variable(*module, &variable.name, 0, &mut memory)?;
                     Ok(memory.into())
                 })?;
             }
         }
         for (name, waiting) in &self.waiting {
-            freezer.add(DeviceKind::Variable, name.clone(), |mut memory| {
-                resize(&mut memory, waiting.len() as u64)?;
+            freezer.add(DeviceKind::Variable, name.clone(), |spare| {
+                let mut memory = content::memory(spare.into_iter().next(), waiting.len() as u64)?;
                 memory.copy_from_slice(waiting);
                 Ok(memory.into())
             })?;
@@ -269,7 +283,14 @@ impl Holdings {
 
     /// Takes over what a checkpoint has, before the guest asks for any of it.
     pub(in crate::plugin) fn thaw(&mut self, frozen: &[DeviceSection]) -> device::Result<()> {
-        self.take_over(frozen).map_err(|failure| match failure {
+        if frozen.is_empty() {
+            return Ok(());
+        }
+        self.open()?;
+        self.serve(Purpose::Restore);
+        let taken = self.take_over(frozen);
+        self.serve(Purpose::Guest);
+        taken.map_err(|failure| match failure {
             Failure::Device(error) => error,
             other => DeviceError::Lost(format!("{other:?}")),
         })
@@ -277,30 +298,31 @@ impl Holdings {
 
     fn take_over(&mut self, frozen: &[DeviceSection]) -> Result<()> {
         for DeviceSection { kind, name: section, content } in frozen {
-            let bytes = content.bytes()?;
             match kind {
-                DeviceKind::Buffer => self.thaw_buffer(section, bytes)?,
+                DeviceKind::Buffer => self.thaw_buffer(section, content)?,
                 // It waits even where no module will come: a later plugin may have it again.
-                DeviceKind::Variable => drop(self.waiting.insert(section.clone(), bytes.to_vec())),
+                DeviceKind::Variable => drop(self.waiting.insert(section.clone(), content.whole()?.into_owned())),
             }
         }
         // Nothing of it may be under way when the snapshot's memory is used for something else.
-        if !frozen.is_empty() {
-            self.context()?.finish_step()?;
-        }
-        Ok(())
+        Ok(self.context()?.finish_step()?)
     }
 
-    fn thaw_buffer(&mut self, section: &str, content: &[u8]) -> Result<()> {
+    fn thaw_buffer(&mut self, section: &str, content: &Content) -> Result<()> {
         let Some((element, name)) = sections::buffer_of(section) else {
             return Err(Failure::argument(format!("the checkpoint has a buffer of no known kind, `{section}`")));
         };
         if self.buffers.contains_key(name) {
             return Err(Failure::argument(format!("the checkpoint has two buffers that are called `{name}`")));
         }
-        let bytes = content.len() as u64;
+        let bytes = content.len();
         let id = self.allocate(bytes).map_err(|failure| failure.about(&format!("the buffer `{name}`")))?;
-        self.context()?.write(id, 0, content)?;
+        let mut offset = 0;
+        for part in content.parts() {
+            let part = part?;
+            self.context()?.write(id, offset, part)?;
+            offset += part.len() as u64;
+        }
         self.buffers.insert(name.to_owned(), Persistent { id, element, bytes, restored: true, open: false });
         Ok(())
     }
@@ -308,7 +330,7 @@ impl Holdings {
 
 /// Fills the sections of a snapshot, in memory that an earlier one left behind: fresh pages of a large buffer cost more than the copy.
 struct Freezer {
-    spare: HashMap<(DeviceKind, String), Vec<u8>>,
+    spare: HashMap<(DeviceKind, String), Vec<Vec<u8>>>,
     frozen: Vec<DeviceSection>,
 }
 
@@ -322,23 +344,14 @@ impl Freezer {
         &mut self,
         kind: DeviceKind,
         name: String,
-        read: impl FnOnce(Vec<u8>) -> device::Result<Content>,
+        read: impl FnOnce(Vec<Vec<u8>>) -> device::Result<Content>,
     ) -> device::Result<()> {
-        let ((kind, name), memory) =
+        let ((kind, name), spare) =
             self.spare.remove_entry(&(kind, name.clone())).unwrap_or_else(|| ((kind, name), Vec::new()));
-        let content = read(memory)?;
+        let content = read(spare)?;
         self.frozen.push(DeviceSection { kind, name, content });
         Ok(())
     }
-}
-
-/// Makes `bytes` that long, if there is memory for it. What it holds does not matter.
-fn resize(bytes: &mut Vec<u8>, len: u64) -> device::Result<()> {
-    let refuse = || DeviceError::OutOfMemory(format!("the host has no memory for a copy of {}", size(len)));
-    let len = usize::try_from(len).map_err(|_| refuse())?;
-    bytes.try_reserve_exact(len.saturating_sub(bytes.len())).map_err(|_| refuse())?;
-    bytes.resize(len, 0);
-    Ok(())
 }
 
 fn shape(element: Element, bytes: u64) -> String {

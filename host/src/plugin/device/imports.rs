@@ -11,7 +11,7 @@ use wasmtime::{Result, StoreContextMut};
 use super::failure::{self, Failure, answer};
 use super::files::Access;
 use super::{Buffer, Module};
-use crate::device::{self, Backend, BufferId, DeviceError, Distribution, RandomFill};
+use crate::device::{self, Backend, BufferId, DeviceError, Distribution, Purpose, RandomFill};
 use crate::plugin::bindings::steadfast::job::device as wit;
 use crate::plugin::engine::GuestState;
 
@@ -180,18 +180,22 @@ type Transferring = fn(&mut GuestState, BufferId, u64, u64, &str, u64) -> failur
 fn transfer(
     mut store: Store<'_>,
     (buffer, offset, len, path, file_offset): Transfer,
-    call: &str,
+    (call, purpose): (&str, Purpose),
     transferring: Transferring,
 ) -> Answer<()> {
     let path = path.to_str(&store)?.into_owned();
     let state = store.data_mut();
-    let done = ranged(state, &buffer, call, offset, len)
-        .and_then(|id| transferring(state, id, offset, len, &path, file_offset));
+    let done = ranged(state, &buffer, call, offset, len).and_then(|id| {
+        state.holdings.serve(purpose);
+        let done = transferring(state, id, offset, len, &path, file_offset);
+        state.holdings.serve(Purpose::Guest);
+        done
+    });
     named(state, &buffer, done)
 }
 
 fn load(store: Store<'_>, parameters: Transfer) -> Answer<()> {
-    transfer(store, parameters, "load", load_from)
+    transfer(store, parameters, ("load", Purpose::Load), load_from)
 }
 
 fn load_from(
@@ -220,7 +224,7 @@ fn load_from(
 }
 
 fn store(store: Store<'_>, parameters: Transfer) -> Answer<()> {
-    transfer(store, parameters, "store", store_to)
+    transfer(store, parameters, ("store", Purpose::Store), store_to)
 }
 
 fn store_to(

@@ -239,11 +239,11 @@ fn memory_of_an_earlier_snapshot_is_used_again() {
     let mut holdings = bench.holdings();
     let weights = holdings.persistent("weights", Element::Byte, 100).unwrap();
     let first = holdings.freeze(Vec::new()).unwrap();
-    let address = first[0].content.bytes().unwrap().as_ptr();
+    let address = first[0].content.whole().unwrap().as_ptr();
     holdings.context().unwrap().write(weights.id, 0, &[1; 100]).unwrap();
     let second = holdings.freeze(first).unwrap();
-    let bytes = second[0].content.bytes().unwrap();
-    assert_eq!((bytes.as_ptr(), bytes), (address, &[1; 100][..]));
+    let bytes = second[0].content.whole().unwrap();
+    assert_eq!((bytes.as_ptr(), &bytes[..]), (address, &[1; 100][..]));
 }
 
 #[test]

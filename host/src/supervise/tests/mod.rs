@@ -65,6 +65,7 @@ fn spec(folder: &TempDir, bugs: &[&str]) -> RehearsalSpec {
         plugin_from: None,
         watch: false,
         canonical_nans: false,
+        profile: false,
         step_timeout: None,
         attempt_deadline: None,
         if_done: IfDone::Skip,

@@ -56,6 +56,23 @@ fn a_rehearsal_takes_devices_in_turn() {
     assert!(rehearse.exits(0).stdout.contains("same: "));
 }
 
+/// What comes to the host beside the guest may fail alone: the second of two buffers here, when the first is being written.
+#[test]
+fn a_transfer_that_fails_fails_its_save_and_nothing_else() {
+    let place = Place::new();
+    // It never reads by itself: the only transfers are those of checkpoints.
+    let config = r#"{"cells": [8, 8, 8], "steps": 1000000000, "picture_every": 1000000000}"#;
+    let fail = ("CUDA_DOUBLE_FAIL", "cuMemcpyDtoHAsync_v2:2:1");
+    let mut attempt = run(&place, "heat").config(config).args("--every 1s").env(fail.0, fail.1).start();
+    attempt.go_on_until_said(
+        "A save failed (1 in a row): the state could not be had: the GPU failed: cuMemcpyDtoHAsync_v2 answered 1",
+    );
+    attempt.go_on_until_said("Saved step ");
+    attempt.signal(Signal::TERM);
+    attempt.end().expect_code(143).never_says("2 in a row");
+    assert_eq!(place.record("heat").saves.failed, 1);
+}
+
 fn with_bad_kernel(place: &Place, how: &str, arguments: &str) -> Run {
     run(place, "bad_kernel").config(&format!(r#"{{"at": 3, "how": "{how}"}}"#)).args("--every 1steps").args(arguments)
 }
@@ -87,4 +104,34 @@ fn a_kernel_without_end_holds_up_neither_the_call_nor_the_process() {
     attempt.go_on_until_said("a kernel goes round for ever");
     attempt.signal(Signal::TERM);
     attempt.end().expect_code(143).says("Step 3 did not end within the grace time; the last checkpoint stands");
+}
+
+#[test]
+fn a_profile_counts_the_same_on_a_gpu() {
+    let counted = |device: &str, place: &Place| {
+        let run = on_double(place.run(GUEST)).config(r#"{"steps": 4}"#).args("--profile --device").arg(device);
+        run.done().says("\nProfile: the device worked ").says("; a launch that does nothing takes ");
+        let profile = place.record(GUEST).profile;
+        let mut counted: Vec<_> = profile
+            .iter()
+            .map(|line| (line.what.clone(), line.calls, line.threads, line.bytes, line.runs_as.clone()))
+            // A GPU has its kernels ready when a module is; how often is saved depends on the clock.
+            .filter(|(what, ..)| !["(modules, compiling)", "(checkpoints)"].contains(&what.as_str()))
+            .collect();
+        counted.sort();
+        counted
+    };
+    let (cpu, cuda) = (Place::new(), Place::new());
+    let on_cpu = counted("cpu", &cpu);
+    let on_cuda = counted("cuda", &cuda);
+    let advance = |counted: &[(String, u64, u64, u64, Option<String>)]| {
+        counted.iter().find(|(what, ..)| what == "advance").unwrap().4.clone().unwrap()
+    };
+    assert_eq!(advance(&on_cuda), "GPU");
+    assert!(advance(&on_cpu).starts_with("thread by thread"), "{}", advance(&on_cpu));
+    let figures = |counted: Vec<(String, u64, u64, u64, Option<String>)>| {
+        counted.into_iter().map(|(what, calls, threads, bytes, _)| (what, calls, threads, bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(figures(on_cpu), figures(on_cuda));
+    cuda.finished(GUEST).assert_equals(&cpu.finished(GUEST), "on the other device");
 }

@@ -1,5 +1,7 @@
 //! Buffers: what is written is read, and everything else is refused.
 
+use steadfast::checkpoint::format::CHUNK_BYTES;
+
 use super::lab::{Lab, out_of_memory, refused, to_bytes};
 
 pub fn new_ones_are_zero(lab: &mut Lab) {
@@ -53,24 +55,48 @@ pub fn read_while_it_changes(lab: &mut Lab) {
     let mut second = lab.fresh();
     let (large, small) = (second.upload(&numbers), second.upload(&[1_u8, 2, 3]));
     for round in 0..3 {
-        let content = second.context.begin_read(large, vec![9; round * 5]).unwrap();
+        let content = second.context.begin_read(large, vec![vec![9; round * 5]; round]).unwrap();
         let [little, unwanted] = [(); 2].map(|()| second.context.begin_read(small, Vec::new()).unwrap());
         let pattern = 0x0101_0101 * round as u32;
         second.context.fill(large, 0, expected.len() as u64, pattern).unwrap();
         drop(unwanted);
         assert_eq!((content.len(), little.len()), (expected.len() as u64, 3));
-        let arrived = std::thread::spawn(move || content.bytes().unwrap().to_vec()).join().unwrap();
+        let arrived = std::thread::spawn(move || content.whole().unwrap().into_owned()).join().unwrap();
         assert!(arrived == expected, "in round {round}");
-        assert_eq!(little.bytes().unwrap(), [1, 2, 3]);
+        assert_eq!(little.whole().unwrap()[..], [1, 2, 3]);
         expected.fill(round as u8);
     }
     let content = second.context.begin_read(large, Vec::new()).unwrap();
     let none = second.context.allocate(0).unwrap();
-    let nothing = second.context.begin_read(none, vec![1]).unwrap();
+    let nothing = second.context.begin_read(none, vec![vec![1]]).unwrap();
     second.context.finish_step().unwrap();
     drop(second);
-    assert!(content.bytes().unwrap() == expected && nothing.is_empty());
-    assert_eq!(nothing.bytes(), Ok(&[][..]));
+    assert!(content.whole().unwrap()[..] == expected && nothing.is_empty());
+    assert!(nothing.whole().unwrap().is_empty());
+}
+
+/// Large enough to come in several parts, whose memory is used again.
+pub fn read_in_parts(lab: &mut Lab) {
+    const PART: u64 = 128 << 20;
+    let bytes = PART + 20;
+    let buffer = lab.context.allocate(bytes).unwrap();
+    lab.context.fill(buffer, 0, PART, 0x0706_0504).unwrap();
+    lab.context.write(buffer, PART - 3, b"from part to part").unwrap();
+    let expected = lab.bytes(buffer);
+    let mut spare = Vec::new();
+    for _ in 0..2 {
+        let content = lab.context.begin_read(buffer, spare).unwrap();
+        lab.context.fill(buffer, 0, bytes, 0).unwrap();
+        let parts: Vec<_> = content.parts().map(Result::unwrap).collect();
+        let (_, others) = parts.split_last().unwrap();
+        assert!(
+            others.iter().all(|part| part.len().is_multiple_of(CHUNK_BYTES)),
+            "a checkpoint would have other chunks"
+        );
+        assert!(parts.concat() == expected);
+        spare = content.into_memory();
+        lab.context.write(buffer, 0, &expected).unwrap();
+    }
 }
 
 pub fn nothing_is_fine(lab: &mut Lab) {

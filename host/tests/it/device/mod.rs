@@ -30,7 +30,7 @@ mod random;
 macro_rules! conformance {
     ($device:ident, $run:expr) => {
         conformance!(@cases $device, $run,
-            buffers: new_ones_are_zero, written_is_read, filling, copying, read_while_it_changes, nothing_is_fine, out_of_range,
+            buffers: new_ones_are_zero, written_is_read, filling, copying, read_while_it_changes, read_in_parts, nothing_is_fine, out_of_range,
                 after_dropping, memory_runs_out;
             random: published_numbers, every_device_has_the_same_numbers, any_piece_is_the_whole, distributions, refusals;
             modules: refused_texts, variables, cuda_only;

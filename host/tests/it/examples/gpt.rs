@@ -1,4 +1,7 @@
-//! `gpt` learns, its gradient is the slope of its loss, and products of bfloat16 change neither.
+//! `gpt` learns, its gradient is the slope of its loss, products of bfloat16 change neither, and its numbers stay what they were.
+
+use std::fs;
+use std::path::PathBuf;
 
 use super::{source, tensor, trained};
 use crate::support::{Finished, Place};
@@ -64,6 +67,63 @@ fn products_of_bfloat16_learn_the_same() {
     let apart: Vec<_> = whole.iter().zip(&narrow).map(|(one, other)| (one - other).abs()).collect();
     let apart = mean(&apart);
     assert!(apart > 0.0 && apart < 0.01, "{apart}");
+}
+
+/// Each with its numbers in `plugins/gpt/golden`, whose README says what they are and when they are made anew.
+const PRECISIONS: [&str; 2] = ["float32", "bfloat16"];
+
+fn golden(precision: &str) -> PathBuf {
+    source("gpt/golden").join(format!("{precision}.csv"))
+}
+
+/// The losses of some steps on the CPU device, and the hashes of all that is on the device in the end.
+fn numbers(precision: &str) -> String {
+    let place = Place::new();
+    let config = format!(r#"{{"preset": "tiny", "steps": 20, "sample_every": 0, "precision": "{precision}"}}"#);
+    let run = place.run("gpt").config(&config).args("--seed 1 --device cpu");
+    run.arg("--input").arg(source("gpt/data")).done();
+    let finished = place.finished("gpt");
+    // The guest's own section has no colon in its name, and no number that is not in these.
+    let device = finished.state.iter().filter(|(name, _)| name.contains(':'));
+    let hashes: String = device.map(|(name, bytes)| format!("{name},{}\n", blake3::hash(bytes))).collect();
+    format!("{}\nbuffer,blake3\n{hashes}", finished.text("loss.csv"))
+}
+
+/// Whether the device sums up products as where the golden numbers were made: each multiplication and addition in one.
+fn sums_as_then() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}
+
+/// To the last bit, so that no change of the numerics goes unnoticed: of the plugin, of its kernels' translation, of the device's products.
+#[test]
+fn its_numbers_are_what_they_were() {
+    for precision in PRECISIONS {
+        let (then, now) = (fs::read_to_string(golden(precision)).unwrap(), numbers(precision));
+        if sums_as_then() {
+            assert!(now == then, "{precision}: see plugins/gpt/golden/README.md; now they are\n{now}");
+            continue;
+        }
+        eprintln!("SKIPPED the last bits of gpt's numbers: they are those of x86-64 with FMA");
+        let losses = |numbers: &str| column(numbers.split("\n\n").next().unwrap(), "loss");
+        let (then, now) = (losses(&then), losses(&now));
+        assert_eq!(then.len(), now.len());
+        assert!(then.iter().zip(&now).all(|(then, now)| (then - now).abs() < 1e-3), "{precision}: {now:?}");
+    }
+}
+
+#[test]
+#[ignore = "writes the golden numbers anew, when a change of them is meant"]
+fn write_golden_numbers() {
+    for precision in PRECISIONS {
+        fs::write(golden(precision), numbers(precision)).unwrap();
+    }
 }
 
 /// What the test guest says of the gradient, with one thread for a row, or 32.

@@ -128,7 +128,7 @@ fn a_job_s_file_with_mistakes() {
     hint: did you mean `config`?
     steadfast: `[place]/job.toml`, line 2: `quux` is unknown
       2 | quux = 1
-    hint: these are known: watch, plugin-from, plugin-digest, name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, device, device-memory, device-threads, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
+    hint: these are known: watch, plugin-from, plugin-digest, name, run-id, config, input, output, scratch, seed, canonical-nans, volume, every, keep, fresh, from, accept-changed, input-digest, if-done, volume-is-ephemeral, grace, memory-limit, device, device-memory, device-threads, profile, state-limit, step-timeout, attempt-deadline, max-stalled, max-save-failures, log, plugin
     steadfast: `[place]/job.toml`, line 2: it has no unit: say a time, such as 30s or 5m, or a number of steps, such as 5steps
       2 | every = 30
     steadfast: `[place]/job.toml`, line 2: it has to be a whole number from 1 on

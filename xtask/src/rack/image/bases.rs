@@ -15,28 +15,34 @@ pub(super) struct Bases {
     pub(super) rust: String,
     /// What the program runs in.
     pub(super) debian: String,
+    /// With pip.
+    pub(super) python: String,
 }
 
 const MADE_DEBIAN: &str = "localhost/made-debian:bookworm";
 /// The number changes with what is in it.
 const MADE_RUST: &str = "localhost/made-rust-2:bookworm";
+const MADE_PYTHON: &str = "localhost/made-python:bookworm";
 const RELEASE: &str = "bookworm";
 
 /// What a slim image leaves out.
 const LEFT_OUT: [&str; 4] = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*"];
 
-/// Finds both, fetches them, or makes them.
+/// Finds all of them, fetches them, or makes them.
 pub(super) fn ensure(room: &Room) -> Result<Bases> {
-    let dockerfile = fs::read_to_string(step::root().join("Dockerfile")).context("cannot read the Dockerfile")?;
-    let named = |argument| {
-        default_of(&dockerfile, argument).with_context(|| format!("the Dockerfile has no `ARG {argument}=…`"))
-    };
-    let debian = one(room, named("BASE_IMAGE")?, MADE_DEBIAN, make_debian)?;
-    let rust = one(room, named("RUST_IMAGE")?, MADE_RUST, make_rust)?;
-    Ok(Bases { rust, debian })
+    let debian = one(room, &named("BASE_IMAGE")?, MADE_DEBIAN, make_debian)?;
+    let rust = one(room, &named("RUST_IMAGE")?, MADE_RUST, make_rust)?;
+    let python = one(room, &named("PYTHON_IMAGE")?, MADE_PYTHON, make_python)?;
+    Ok(Bases { rust, debian, python })
 }
 
-/// The value that an argument of a Dockerfile has by default.
+/// The value that an argument of our Dockerfile has by default.
+pub(super) fn named(argument: &str) -> Result<String> {
+    let dockerfile = fs::read_to_string(step::root().join("Dockerfile")).context("cannot read the Dockerfile")?;
+    let value = default_of(&dockerfile, argument).map(str::to_owned);
+    value.with_context(|| format!("the Dockerfile has no `ARG {argument}=…`"))
+}
+
 fn default_of<'a>(dockerfile: &'a str, argument: &str) -> Option<&'a str> {
     dockerfile.lines().find_map(|line| line.strip_prefix("ARG ")?.strip_prefix(argument)?.strip_prefix('='))
 }
@@ -70,6 +76,12 @@ fn make_rust(room: &Room) -> Result<()> {
     pack.args(["--directory", &sysroot, "--exclude=./share", "--create", "--file"]).arg(room.at("rust.tar")).arg(".");
     step::run("toolchain", &mut pack)?;
     commit(room, &[("compiler.tar", "/"), ("rust.tar", "/usr/local")], &["CARGO_HOME=/usr/local/cargo"], MADE_RUST)
+}
+
+/// Debian's own Python and pip.
+fn make_python(room: &Room) -> Result<()> {
+    bootstrap(room, "python.tar", &["--include=python3-pip"])?;
+    commit(room, &[("python.tar", "/")], &[], MADE_PYTHON)
 }
 
 /// A root file system out of Debian's packages, from where this machine has its own.
@@ -125,6 +137,7 @@ mod tests {
         let dockerfile = fs::read_to_string(step::root().join("Dockerfile")).unwrap_or_default();
         assert!(default_of(&dockerfile, "RUST_IMAGE").is_some_and(|image| image.contains("rust:")));
         assert!(default_of(&dockerfile, "BASE_IMAGE").is_some_and(|image| image.contains("debian:")));
+        assert!(default_of(&dockerfile, "PYTHON_IMAGE").is_some_and(|image| image.contains("python:")));
         assert_eq!(default_of(&dockerfile, "NO_IMAGE"), None);
     }
 

@@ -4,16 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::bases::Bases;
 use super::room::{Room, ask};
 use crate::step;
 
 const NAME: &str = "localhost/steadfast:rack";
-const MADE_CUDA: &str = "localhost/made-cuda:empty";
-/// What the Dockerfile takes from NVIDIA's image.
-const CUDA_LIBRARIES: [&str; 3] = ["libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12"];
 /// Where a build finds its crates.
 const VENDORED: &str =
     "[source.crates-io]\nreplace-with = \"vendored\"\n\n[source.vendored]\ndirectory = \"/vendor\"\n";
@@ -21,47 +18,19 @@ const VENDORED: &str =
 /// Builds the image and answers its name.
 pub(super) fn image(room: &Room, bases: &Bases) -> Result<String> {
     vendor(room)?;
-    step::run("image", &mut bud(room, bases, "steadfast", NAME))?;
+    step::run("image", bud(room, bases, "steadfast", NAME).arg("."))?;
     Ok(NAME.to_owned())
 }
 
-/// Builds the image with CUDA, from empty files in the place of its libraries, which are some gigabytes; answers those that are
-/// in it. Layers up to it are there by then.
-pub(super) fn cuda(room: &Room, bases: &Bases) -> Result<String> {
-    let folder = room.empty("cuda/usr/local/cuda/lib64")?;
-    for library in CUDA_LIBRARIES {
-        // As NVIDIA's packages have it: the name is a link to the version.
-        let version = format!("{library}.2.0");
-        fs::write(folder.join(&version), "a library")?;
-        std::os::unix::fs::symlink(&version, folder.join(library))?;
-    }
-    let container = ask(&mut room.buildah(["from", "scratch"]))?;
-    ask(room.buildah(["add", "--quiet", &container]).arg(room.at("cuda")).arg("/"))?;
-    ask(&mut room.buildah(["commit", "--quiet", "--rm", &container, MADE_CUDA]))?;
-    let name = format!("{NAME}-cuda");
-    let mut build = bud(room, bases, "cuda", &name);
-    step::run("image with CUDA", &mut build)?;
-    let mounted = ask(&mut room.podman(["image", "mount", &name]))?;
-    let there = |library: &&str| {
-        let path = Path::new(&mounted).join("usr/local/cuda/lib64").join(library);
-        fs::read(path).is_ok_and(|bytes| bytes == b"a library")
-    };
-    let found: Vec<_> = CUDA_LIBRARIES.into_iter().filter(there).collect();
-    ask(&mut room.podman(["image", "unmount", &name]))?;
-    ensure!(found == CUDA_LIBRARIES, "only {found:?} of {CUDA_LIBRARIES:?} are in it");
-    Ok(format!("{}; from stand-ins, so that none was loaded", found.join(", ")))
-}
-
-/// The build of a stage of the Dockerfile. This builder makes all stages before it, too.
-fn bud(room: &Room, bases: &Bases, stage: &str, name: &str) -> Command {
+/// The build of a stage of the Dockerfile, to be told in which folder. This builder makes all stages before it, too.
+pub(super) fn bud(room: &Room, bases: &Bases, stage: &str, name: &str) -> Command {
     let mut build = room.buildah(["bud", "--layers", "--force-rm", "--pull-never", "--network", "host"]);
     build.args(["--isolation", "chroot", "--target", stage, "--tag", name]);
     build.arg("--build-arg").arg(format!("RUST_IMAGE={}", bases.rust));
     build.arg("--build-arg").arg(format!("BASE_IMAGE={}", bases.debian));
-    build.arg("--build-arg").arg(format!("CUDA_IMAGE={MADE_CUDA}"));
+    build.arg("--build-arg").arg(format!("PYTHON_IMAGE={}", bases.python));
     build.arg("--volume").arg(format!("{}:/vendor:ro", room.at("vendor").display()));
     build.arg("--volume").arg(format!("{}:/usr/local/cargo/config.toml:ro", room.at("cargo.toml").display()));
-    build.arg(".");
     build
 }
 
@@ -99,7 +68,7 @@ pub(super) fn sizes(room: &Room, image: &str) -> Result<String> {
 }
 
 /// Bytes of a file, or of all files in a folder.
-fn size(path: &Path) -> Result<u64> {
+pub(super) fn size(path: &Path) -> Result<u64> {
     let metadata = fs::metadata(path).with_context(|| format!("cannot look at `{}`", path.display()))?;
     if metadata.is_file() {
         return Ok(metadata.len());

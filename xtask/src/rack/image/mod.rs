@@ -9,6 +9,7 @@
 //! promises    what an image has to be before it is run
 //! life        a job that is preempted and goes on
 //! derived     a plugin of one's own on top of it
+//! cuda        the stage with cuBLAS
 //! memory      a container that is too small
 //! start_up    how long it takes until the first step
 //! ```
@@ -16,6 +17,7 @@
 mod bases;
 mod build;
 mod container;
+mod cuda;
 mod derived;
 mod life;
 mod memory;
@@ -39,7 +41,7 @@ pub(super) fn run() -> Result<()> {
     life::check(&room, &image, &mut ledger);
     memory::check(&room, &image, &mut ledger);
     ledger.check("a plugin of one's own, as the README shows it", || derived::check(&room, &image));
-    ledger.check("the stage with CUDA has its libraries", || build::cuda(&room, &bases));
+    cuda::check(&room, &bases, &image, &mut ledger);
     ledger.figure("size", build::sizes(&room, &image));
     ledger.figure("start-up, fastest of 5", start_up::times(&room, &image));
     room.close();

@@ -18,15 +18,18 @@ use crate::{host, plugins, step};
 /// As many as the script of the README says.
 pub(super) const TASKS: u32 = 3;
 
-/// Some seconds of work on one core, however fast it is: long enough to be interrupted when the first second is saved.
+/// What every job begins with.
 const JOB: &str = r#"plugin = "digits.wasm"
 input = "data"
 volume = "checkpoints"
 every = "1s"
 
 [config]
-epochs = 2500
 "#;
+
+/// Some seconds of work on one core, however fast it is (18 at 80 µs a step): long enough to be interrupted when the first second is saved, by an engine
+/// that takes some seconds to do so.
+pub(super) const EPOCHS: &str = "epochs = 5000\n";
 
 /// The scripts that the README shows.
 pub(super) struct Scripts {
@@ -74,7 +77,7 @@ pub(super) fn prepare(cluster: &Cluster, name: &str) -> Result<PathBuf> {
     fs::create_dir_all(folder.join("checkpoints"))?;
     symlink(plugins::component("digits"), folder.join("digits.wasm"))?;
     symlink(step::root().join("plugins/digits/data"), folder.join("data"))?;
-    fs::write(folder.join("job.toml"), JOB)?;
+    fs::write(folder.join("job.toml"), format!("{JOB}{EPOCHS}"))?;
     Ok(folder)
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::client::{JOBS, JobState};
-use super::jobs::{Job, prepare};
+use super::jobs::{EPOCHS, Job, prepare};
 use super::{Rack, Scenario};
 use crate::plugins;
 use crate::rack::wait::until;
@@ -41,7 +41,7 @@ struct Failure {
 
 /// The guest says that its configuration is invalid.
 fn bad_configuration(rack: &Rack) -> Result<String> {
-    let folder = edited(rack, "bad-configuration", &[("epochs = 2500", "epochs = 0")])?;
+    let folder = edited(rack, "bad-configuration", &[(EPOCHS, "epochs = 0\n")])?;
     fails(rack, &folder, &rack.scripts.exec, &Failure { exit: 65, most_restarts: 0, says: "must be at least 1" })
 }
 
@@ -154,7 +154,7 @@ fn edited(rack: &Rack, name: &str, changes: &[(&str, &str)]) -> Result<PathBuf> 
 fn with_guest(rack: &Rack, name: &str, guest: &str, config: &str, changes: &[(&str, &str)]) -> Result<PathBuf> {
     let plugin = plugins::guest(guest);
     let plugin = plugin.to_str().context("the repository's path is not UTF-8")?;
-    let mut all = vec![("digits.wasm", plugin), ("epochs = 2500\n", config)];
+    let mut all = vec![("digits.wasm", plugin), (EPOCHS, config)];
     all.extend(changes);
     edited(rack, name, &all)
 }

@@ -42,6 +42,8 @@ pub struct Workshop<'a> {
     pub shared_bytes: u64,
     /// Bytes of local memory for a thread so far.
     pub local_bytes: u64,
+    /// The variable that was there first.
+    local_at: Option<Position>,
     layout: Layout,
     shared: HashMap<(Option<FunctionId>, u32), u64>,
     locals: HashMap<FunctionId, Vec<u64>>,
@@ -66,6 +68,8 @@ pub struct Built {
     pub shared_bytes: u64,
     /// Bytes of local memory for each thread.
     pub local_bytes: u64,
+    /// The first variable in it.
+    pub local_at: Option<Position>,
 }
 
 /// A function as it comes out of its body.
@@ -90,6 +94,7 @@ impl<'a> Workshop<'a> {
             reduction: None,
             shared_bytes: 0,
             local_bytes: 0,
+            local_at: None,
             layout: Layout::of(module),
             shared: HashMap::new(),
             locals: HashMap::new(),
@@ -120,6 +125,7 @@ impl<'a> Workshop<'a> {
             sequential: workshop.sequential,
             shared_bytes: workshop.shared_bytes,
             local_bytes: workshop.local_bytes,
+            local_at: workshop.local_at,
         })
     }
 
@@ -267,6 +273,7 @@ impl<'a> Workshop<'a> {
                 }
                 offset = self.local_bytes.next_multiple_of(u64::from(variable.align.max(1)));
                 self.local_bytes = offset.saturating_add(variable.bytes);
+                self.local_at = self.local_at.or(Some(variable.position));
             }
             if self.local_bytes > 1 << 30 {
                 return Err(TranslateError::new(variable.position, "more than 1 GiB of local memory for a thread"));

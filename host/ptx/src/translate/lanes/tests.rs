@@ -129,17 +129,19 @@ fn a_group_begins_at_a_multiple_of_four() {
 #[test]
 fn obstacles_are_told() {
     let obstacle = |code: &str| of(code).shapes.err();
+    let line = |obstacle: Option<Obstacle>| obstacle.and_then(|obstacle| obstacle.place()).map(|place| place.line);
     let store = "st.global.u32 [%d0], 1;";
     let branch = "setp.lt.u32 %p0, %r1, 3;\n@%p0 bra END;\nst.global.u32 [%d0], 2;\nEND:";
     assert_eq!(obstacle(branch), None);
-    let position = match obstacle(&format!("{store}\n{branch}")) {
-        Some(Obstacle::Diverges(position)) => position,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(position.line, 9);
+    let diverges = obstacle(&format!("{store}\n{branch}"));
+    assert!(matches!(diverges, Some(Obstacle::Diverges(_))), "{diverges:?}");
+    assert_eq!(line(diverges), Some(9));
     // A loop comes by its stores again.
     let looped = format!("AGAIN: add.u32 %r1, %r1, 32; {store} setp.lt.u32 %p0, %r1, %r0; @%p0 bra AGAIN;");
     assert!(matches!(obstacle(&looped), Some(Obstacle::Diverges(_))));
-    assert_eq!(obstacle("atom.global.add.u32 %r2, [%d0], 1;"), Some(Obstacle::Atomics));
+    let adds = obstacle(&format!("{store}\natom.global.add.u32 %r2, [%d0], 1;"));
+    assert!(matches!(adds, Some(Obstacle::Atomics(_))) && line(adds) == Some(8), "{adds:?}");
+    let waits = obstacle(&format!("{store}\n{store}\nbar.sync 0;"));
+    assert!(matches!(waits, Some(Obstacle::Waits(_))) && line(waits) == Some(9), "{waits:?}");
     assert_eq!(obstacle(&"add.u32 %r0, %r0, %r1; st.global.u32 [%d0], %r0;".repeat(1000)), Some(Obstacle::TooLarge));
 }

@@ -3,10 +3,11 @@
 use super::groups::Wide;
 use super::module::uniform_values;
 use crate::kernel::{Obstacle, Options};
+use crate::module::Position;
 use crate::translate::frame::Frames;
 use crate::translate::graph::Graph;
 use crate::translate::if_conversion::{convert_one, join_chains};
-use crate::translate::ir::{Function, Input, Inst, Program};
+use crate::translate::ir::{Function, Input, Inst, Program, Terminator};
 use crate::translate::lanes::{Shape, shapes_in_lockstep};
 use crate::translate::parting::{Lockstep, stays_alone};
 use crate::translate::regions::{Regions, heads};
@@ -31,7 +32,7 @@ pub enum Form {
 }
 
 /// Chooses; cuts the body up where the form asks for it. None if there are too many regions.
-pub fn choose(body: &mut Function, program: &Program, local_bytes: u32, options: &Options) -> Option<Form> {
+pub fn choose(body: &mut Function, program: &Program, local_at: Option<Position>, options: &Options) -> Option<Form> {
     let mut begins = heads(body)?;
     let waits = begins.contains(&true);
     let mut alone_because = None;
@@ -39,9 +40,9 @@ pub fn choose(body: &mut Function, program: &Program, local_bytes: u32, options:
         return Some(one_by_one(body, &begins, waits, Obstacle::Disabled));
     }
     if !waits {
-        let wide = match local_bytes {
-            0 => Wide::of(body, program, |body| uniform_values(body, program)),
-            _ => Err(Obstacle::LocalMemory),
+        let wide = match local_at {
+            None => Wide::of(body, program, |body| uniform_values(body, program)),
+            Some(place) => Err(Obstacle::LocalMemory(place)),
         };
         match wide {
             Ok(wide) => return Some(Form::Groups(Box::new(wide))),
@@ -66,6 +67,13 @@ fn one_by_one(body: &Function, heads: &[bool], waits: bool, obstacle: Obstacle) 
     if waits { Form::Scheduled(Regions::new(body, heads, &[], &[]), obstacle) } else { Form::Flat(obstacle) }
 }
 
+/// Where threads wait that come by there first, if they ever do.
+fn waits_at(body: &Function) -> Option<Position> {
+    let reached = Graph::of(body).order.into_iter().map(|block| &body.blocks[block as usize]);
+    let mut waiting = reached.filter(|block| matches!(block.terminator, Terminator::Suspend(..)));
+    waiting.next().map(|block| block.position)
+}
+
 /// The form for groups that part; the body for threads is cut up where they do.
 fn lockstep(
     body: &mut Function,
@@ -75,7 +83,7 @@ fn lockstep(
 ) -> Result<(Regions, Lockstep), Obstacle> {
     // Matrices and arguments of calls lie in the frames of threads as they are by themselves.
     if program.exchange > 0 || body.call_area > 0 || program.functions.iter().any(|function| function.device) {
-        return Err(Obstacle::Calls);
+        return Err(Obstacle::Waits(waits_at(body).unwrap_or_default()));
     }
     let pure: Vec<bool> = program.functions.iter().map(|function| function.pure).collect();
     spread_frames(body);

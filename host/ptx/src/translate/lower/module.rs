@@ -122,7 +122,7 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let too_many = || fail("the kernel is too large for the number of places where its threads wait");
     let local_bytes =
         u32::try_from(built.local_bytes.next_multiple_of(16)).map_err(|_| fail("too much local memory"))?;
-    let form = form::choose(&mut body, &program, local_bytes, options).ok_or_else(too_many)?;
+    let form = form::choose(&mut body, &program, built.local_at, options).ok_or_else(too_many)?;
     let uniform = uniform_values(&body, &program);
     let none = Regions::new(&body, &[], &[], &[]);
     let regions = match &form {

@@ -5,6 +5,7 @@
 //! | `code` | a module taken apart: functions with their jumps resolved |
 //! | `run` | executes them: control and memory |
 //! | `numeric` | what one operation makes of its operands |
+//! | `vector` | the same for vectors |
 //!
 //! A random kernel runs for a tenth of the time that its compilation takes, so most of them are run here. What is taken for granted is that the module is valid, which the
 //! rig sees to, and that jumps leave nothing on the stack, as is so in what the translation writes: a function that leaves more than its results
@@ -13,6 +14,7 @@
 mod code;
 mod numeric;
 mod run;
+mod vector;
 
 use steadfast_ptx::kernel::{Kernel, PARAMETERS};
 

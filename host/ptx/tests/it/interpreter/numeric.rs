@@ -26,34 +26,8 @@ fn bits32(value: f32) -> u128 {
     value.to_bits().into()
 }
 
-fn lanes(value: u128) -> [u32; 4] {
-    [0, 32, 64, 96].map(|shift| (value >> shift) as u32)
-}
-
-fn vector(lanes: [u32; 4]) -> u128 {
-    lanes.into_iter().rev().fold(0, |value, lane| value << 32 | u128::from(lane))
-}
-
-fn splat(lane: u32) -> u128 {
-    vector([lane; 4])
-}
-
-/// Of each lane of singles.
-fn each(a: u128, operation: impl Fn(f32) -> f32) -> u128 {
-    vector(lanes(a).map(|lane| operation(f32::from_bits(lane)).to_bits()))
-}
-
-fn pairs(a: u128, b: u128, operation: impl Fn(f32, f32) -> u32) -> u128 {
-    let (a, b) = (lanes(a), lanes(b));
-    vector([0, 1, 2, 3].map(|lane| operation(f32::from_bits(a[lane]), f32::from_bits(b[lane]))))
-}
-
-fn all(holds: bool) -> u32 {
-    if holds { u32::MAX } else { 0 }
-}
-
 /// The smaller, of numbers of different sign also where both are zeros; a NaN wins.
-fn least32(a: f32, b: f32) -> f32 {
+pub(super) fn least32(a: f32, b: f32) -> f32 {
     match (a.is_nan(), b.is_nan()) {
         (true, _) => a,
         (_, true) => b,
@@ -63,7 +37,7 @@ fn least32(a: f32, b: f32) -> f32 {
     }
 }
 
-fn least64(a: f64, b: f64) -> f64 {
+pub(super) fn least64(a: f64, b: f64) -> f64 {
     match (a.is_nan(), b.is_nan()) {
         (true, _) => a,
         (_, true) => b,
@@ -115,17 +89,6 @@ pub(super) fn unary(operator: &O, a: u128) -> Option<u128> {
         O::F64Floor => bits64(f64_of(a).floor()),
         O::F64Trunc => bits64(f64_of(a).trunc()),
         O::F64Nearest => bits64(f64_of(a).round_ties_even()),
-        O::F32x4Neg => a ^ splat(1 << 31),
-        O::F32x4Abs => a & !splat(1 << 31),
-        O::F32x4Sqrt => each(a, f32::sqrt),
-        O::F32x4Ceil => each(a, f32::ceil),
-        O::F32x4Floor => each(a, f32::floor),
-        O::F32x4Trunc => each(a, f32::trunc),
-        O::F32x4Nearest => each(a, f32::round_ties_even),
-        O::I32x4Splat | O::F32x4Splat => splat(word),
-        O::F64x2Splat => u128::from(double) << 64 | u128::from(double),
-        O::I32x4ExtractLane { lane: 0 } | O::F32x4ExtractLane { lane: 0 } => word.into(),
-        O::F64x2ExtractLane { lane: 0 } => double.into(),
         _ => return None,
     })
 }
@@ -181,9 +144,6 @@ fn integers(operator: &O, a: u128, b: u128) -> Option<u128> {
         O::I64GeU => flag(p >= q),
         O::I64LtS => flag(sp < sq),
         O::I64LeS => flag(sp <= sq),
-        O::V128And => a & b,
-        O::V128AndNot => a & !b,
-        O::V128Or => a | b,
         _ => return None,
     })
 }
@@ -206,18 +166,6 @@ fn floats(operator: &O, a: u128, b: u128) -> Option<u128> {
         O::F64Min => bits64(least64(p, q)),
         O::F64Max => bits64(-least64(-p, -q)),
         O::F64Copysign => bits64(p.copysign(q)),
-        O::F32x4Add => pairs(a, b, |x, y| (x + y).to_bits()),
-        O::F32x4Sub => pairs(a, b, |x, y| (x - y).to_bits()),
-        O::F32x4Mul => pairs(a, b, |x, y| (x * y).to_bits()),
-        O::F32x4Div => pairs(a, b, |x, y| (x / y).to_bits()),
-        O::F32x4Min => pairs(a, b, |x, y| least32(x, y).to_bits()),
-        O::F32x4Max => pairs(a, b, |x, y| (-least32(-x, -y)).to_bits()),
-        // The second where it is the smaller (larger), else the first.
-        O::F32x4PMin => pairs(a, b, |x, y| if y < x { y } else { x }.to_bits()),
-        O::F32x4PMax => pairs(a, b, |x, y| if x < y { y } else { x }.to_bits()),
-        O::F32x4Eq => pairs(a, b, |x, y| all(x == y)),
-        O::F32x4Ne => pairs(a, b, |x, y| all(x != y)),
-        O::F32x4Lt => pairs(a, b, |x, y| all(x < y)),
         _ => return None,
     })
 }
@@ -237,18 +185,4 @@ fn quotients(operator: &O, a: u128, b: u128) -> Option<Result<u128, String>> {
         _ => return None,
     };
     Some(result.ok_or_else(|| format!("{operator:?} has no result")))
-}
-
-/// Three operands, the last from the top of the stack.
-pub(super) fn ternary(operator: &O, a: u128, b: u128, c: u128) -> Option<u128> {
-    Some(match operator {
-        O::V128Bitselect => a & c | b & !c,
-        O::F32x4RelaxedMadd => {
-            let (a, b, c) = (lanes(a), lanes(b), lanes(c));
-            let of = |lane: usize| [a, b, c].map(|vector| f32::from_bits(vector[lane]));
-            vector([0, 1, 2, 3].map(|lane| of(lane)[0].mul_add(of(lane)[1], of(lane)[2]).to_bits()))
-        }
-        O::F64x2RelaxedMadd => bits64(f64_of(a).mul_add(f64_of(b), f64_of(c))),
-        _ => return None,
-    })
 }

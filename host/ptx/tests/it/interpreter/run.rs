@@ -3,7 +3,7 @@
 use wasmparser::{MemArg, Operator};
 
 use super::code::{Code, Step};
-use super::numeric;
+use super::{numeric, vector};
 
 /// Instructions of one run; more are taken for endless.
 const MOST_STEPS: u64 = 2_000_000_000;
@@ -121,7 +121,7 @@ impl<'c, 'a> State<'c, 'a> {
 
     fn computes(&mut self, operator: &Operator) -> Result<()> {
         let top = self.pop();
-        if let Some(result) = numeric::unary(operator, top) {
+        if let Some(result) = numeric::unary(operator, top).or_else(|| vector::unary(operator, top)) {
             self.stack.push(result);
             return Ok(());
         }
@@ -130,8 +130,12 @@ impl<'c, 'a> State<'c, 'a> {
             self.stack.push(result?);
             return Ok(());
         }
+        if let Some(result) = vector::binary(operator, below, top) {
+            self.stack.push(result);
+            return Ok(());
+        }
         let lowest = self.pop();
-        self.stack.push(numeric::ternary(operator, lowest, below, top).ok_or(format!("{operator:?} is not known"))?);
+        self.stack.push(vector::ternary(operator, lowest, below, top).ok_or(format!("{operator:?} is not known"))?);
         Ok(())
     }
 
@@ -194,6 +198,10 @@ impl<'c, 'a> State<'c, 'a> {
                 return self.write(memarg, 8).map(|()| true);
             }
             O::V128Store { memarg } => return self.write(memarg, 16).map(|()| true),
+            O::V128Load { memarg } => (memarg, 16, None),
+            O::V128Load64Zero { memarg } => (memarg, 8, None),
+            O::V128Load16x4S { memarg } => return self.widens(memarg, |lane| lane as i16 as u32),
+            O::V128Load16x4U { memarg } => return self.widens(memarg, u32::from),
             other => return self.replaces(other),
         };
         let value = self.read(memarg, bytes)?;
@@ -201,6 +209,12 @@ impl<'c, 'a> State<'c, 'a> {
             None => value,
             Some(bits) => signed(value, 8 * bytes as u32) as u128 & (u128::MAX >> (128 - bits)),
         });
+        Ok(true)
+    }
+
+    fn widens(&mut self, memarg: &MemArg, wide: impl Fn(u16) -> u32) -> Result<bool> {
+        let value = self.read(memarg, 8)?;
+        self.stack.push(vector::widened16(value as u64, wide));
         Ok(true)
     }
 

@@ -305,6 +305,9 @@ impl Generator {
             );
             body.extend(generator.statements(Place { depth: DEEPEST, ..place }, 3));
         }
+        if generator.random.chance(10) {
+            body.push(generator.count());
+        }
         Program { functions: Vec::new(), body, alone: true }
     }
 
@@ -586,6 +589,18 @@ impl Generator {
         } else {
             format!("@$p atom.shared.{op} %t0, [sums+{at}], $r;")
         };
+        self.lines(&[line])
+    }
+
+    /// At one place for all threads, by operations that read and write in two instructions, and come to the same in any order.
+    fn count(&mut self) -> Statement {
+        let at = 4 * ACCUMULATORS;
+        let counts = [
+            format!("red.global.inc.u32 [%acc+{at}], 0x7FFFFFFF;"),
+            format!("red.global.add.f32 [%acc+{}], 0f3F800000;", at + 4),
+            format!("@$p red.global.add.f64 [%acc+{}], 0d3FF0000000000000;", at + 8),
+        ];
+        let line = counts[self.random.below(counts.len() as u64) as usize].clone();
         self.lines(&[line])
     }
 

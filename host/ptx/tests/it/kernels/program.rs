@@ -170,7 +170,7 @@ pub(super) const RESULTS: u64 = 192;
 /// Bytes of memory that belongs to a thread.
 pub(super) const OWN: u64 = 64;
 /// The most threads in a block.
-pub(super) const THREADS: u64 = 128;
+pub(super) const THREADS: u64 = 1024;
 /// Accumulators in shared memory, and as many in global memory.
 pub(super) const ACCUMULATORS: u64 = 8;
 
@@ -310,7 +310,7 @@ const HEAD: &str = "\
 .version 8.2
 .target sm_90
 .address_size 64
-.shared .align 8 .b8 slots[1024];
+.shared .align 8 .b8 slots[8192];
 .shared .align 16 .b32 sums[8];
 .const .align 4 .b32 table[8] = {1, 0x80000000, 3, 0xFFFFFFFF, 5, 0x7FFFFFFF, 0x10001, 42};
 ";
