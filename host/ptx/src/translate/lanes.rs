@@ -33,6 +33,8 @@
 //! Strides that are no constants (`tid * width`) are not followed: those are four numbers, and their accesses are made lane by lane. Of known bits only zeros at the lower end
 //! are: since a group begins at a multiple of four, `tid & 31` is a line, and `tid >> 5` the same for all.
 
+use std::collections::HashMap;
+
 use super::graph::Graph;
 use super::ir::{Access, Binary, Definition, Function, Input, Inst, Kind, Memory, Terminator, Unary, Value};
 use super::masking::{Masked, candidates};
@@ -238,9 +240,14 @@ fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], 
             _ => State::Unknown,
         })
         .collect();
+    let mut joins: HashMap<u32, Vec<&Masked>> = HashMap::new();
+    for masked in masked {
+        joins.entry(masked.join).or_default().push(masked);
+    }
     loop {
         let mut changed = false;
         for block in &graph.order {
+            let masked = joins.get(block).map_or(&[][..], Vec::as_slice);
             for (index, parameter) in function.blocks[*block as usize].parameters.iter().enumerate() {
                 let state = joined(function, graph, *block, index, &states, masked);
                 changed |= std::mem::replace(&mut states[parameter.0 as usize], state) != state;
@@ -260,13 +267,13 @@ fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], 
 }
 
 /// What a block's parameter is, from the arguments that come over its edges.
-fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: &[State], masked: &[Masked]) -> State {
+fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: &[State], masked: &[&Masked]) -> State {
     // Lanes come over both edges of such a branch at once.
     let argument = |from: u32| {
         let mut edges = function.blocks[from as usize].terminator.edges();
         edges.find(|edge| edge.block == block).and_then(|edge| edge.arguments.get(index).copied())
     };
-    for masked in masked.iter().filter(|masked| masked.join == block) {
+    for masked in masked {
         let agreed = matches!(states[masked.condition.0 as usize], State::Unknown | State::Line(0, _));
         if !agreed && argument(masked.branch) != argument(masked.side) {
             return State::Varying;
