@@ -22,8 +22,8 @@
 //! # In which order the threads of a block run
 //!
 //! As PTX says: in any, between two barriers. It is always the same order for a kernel and the shape of its blocks, whatever the number of instances: one thread after the
-//! other, or ([`Form::Vector`]) four with consecutive places along x instruction by instruction, stores of the same instruction in the order of the lanes. So a race within a
-//! block, which PTX leaves undefined, ends the same way each time; it may end another way with [`Options::vectors`] off. Of several faults in a block one
+//! other, or ([`Form::Vector`]) four with consecutive places along x instruction by instruction, stores of the same instruction in the order of the lanes; atomic operations
+//! come in the same order in both cases. So a race within a block, which PTX leaves undefined, ends the same way each time; it may end another way with [`Options::vectors`] off. Of several faults in a block one
 //! is reported; which one is fixed likewise.
 
 use std::fmt;
@@ -57,7 +57,7 @@ pub struct Options {
 /// How many threads the code of a kernel runs at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
-    /// Four, as the lanes of vectors, in blocks whose width is a multiple of four; where these disagree on a branch, and in other blocks, one.
+    /// Four neighbours in a row of the block, as the lanes of vectors; where these disagree on a branch, and where rows are not of whole groups of four, one.
     Vector,
     /// One, and why.
     Scalar(Obstacle),
@@ -77,15 +77,15 @@ impl fmt::Display for Form {
 pub enum Obstacle {
     /// [`Options::vectors`] is off.
     Disabled,
-    /// Its threads wait, first of all here: at barriers, for other lanes, or for what others write.
+    /// Its threads wait, first of all here, and it calls functions besides or moves matrices.
     Waits(Position),
-    /// Here it has an atomic operation, or an access that is ordered with those of other blocks.
+    /// Its threads never wait, and here it has an atomic operation, or an access that is ordered with those of other blocks.
     Atomics(Position),
     /// Here it calls a device function, or readies the call's arguments.
     Calls(Position),
-    /// It has local memory, this variable first of all.
+    /// Its threads never wait, and it has local memory, this variable first of all.
     LocalMemory(Position),
-    /// Here it may go different ways in neighbouring threads after it has stored something.
+    /// Here it may go different ways in neighbouring threads after it has stored something, and it is too large for a form in which they meet again.
     Diverges(Position),
     /// Its code is so large that a second form would cost more than it gains.
     TooLarge,
@@ -153,7 +153,8 @@ pub struct Kernel {
 impl Kernel {
     /// How large the private memory has to be for a block of so many threads.
     pub fn private_bytes(&self, threads: u32) -> u64 {
-        u64::from(self.frame_base) + u64::from(self.frame_bytes) * u64::from(threads)
+        // Frames of four threads may be one.
+        u64::from(self.frame_base) + u64::from(self.frame_bytes) * u64::from(threads).next_multiple_of(4)
     }
 
     /// Bytes of shared memory for a block with so much dynamic shared memory.

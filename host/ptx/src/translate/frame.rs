@@ -4,6 +4,11 @@
 //!  scheduler: a record for each barrier, a record for each warp │ call area of device functions │ frame of thread 0 │ frame of thread 1 │ …
 //!  frame:     header │ exchange area │ call area of the body │ values that outlive a suspension
 //! ```
+//!
+//! Where four neighbouring threads can run as the lanes of vectors, their frames are one (a struct of arrays): what each of them has at offset `o` of a frame by itself
+//! lies at `4 · o`, lane behind lane. Four bytes of each are one vector, eight bytes two. So whoever runs a thread, alone or with its neighbours, finds and leaves the same.
+
+use super::lanes::LANES;
 
 /// Of a frame: where the thread goes on (the number of a region).
 pub const RESUME: u32 = 0;
@@ -54,6 +59,27 @@ pub const WARP_BYTES: u32 = 16;
 pub const SCHEDULER_BYTES: u32 = BARRIERS * BARRIER_BYTES + 32 * WARP_BYTES;
 /// Bytes of the call area that device functions share.
 pub const CALL_BYTES: u32 = 64 * 1024;
+
+/// How the frames of threads lie.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Frames {
+    /// Bytes for each thread.
+    pub bytes: u32,
+    /// Whether those of four threads are one.
+    pub grouped: bool,
+}
+
+impl Frames {
+    /// What is added to a thread's address for this offset of a frame by itself. The address is that of the frame, or in the frame of a group the place of the lane.
+    pub fn offset(self, field: u32) -> u32 {
+        if self.grouped { field * LANES } else { field }
+    }
+
+    /// Bytes of what is addressed as one: a thread's frame, or that of a group.
+    pub fn group_bytes(self) -> u32 {
+        if self.grouped { self.bytes * LANES } else { self.bytes }
+    }
+}
 
 /// Where everything begins.
 #[derive(Debug, Clone, Copy)]

@@ -13,24 +13,29 @@
 //!
 //! # Control flow
 //!
-//! A group has one place in the body: where a branch depends on the lane, it is asked while running whether the four agree. If they do not, the group is *given
-//! up*: its threads run again from their beginning, one by one, as scalar code. That is right only while the group has stored nothing, so a kernel with
-//! such a branch behind a store has no vector form ([`Obstacle::Diverges`]). Since all lanes always are in one place, a parameter of a block is one number for all
-//! if its arguments are, whatever the branches above depend on.
+//! A group has one place in the body: where a branch depends on the lane, it is asked while running whether the four agree. What happens if they do not is
+//! one of two:
+//!
+//! - The group is *given up* ([`shapes`]): its threads run again from their beginning, one by one, as scalar code. That is right only while the group has stored nothing; a
+//!   kernel whose threads never wait, and that has no such branch behind a store, runs so.
+//! - The group *parts* ([`shapes_in_lockstep`]): its threads go on one by one from there, and later together again (see [`super::parting`]).
+//!
+//! Since all lanes of a group always are in one place, a parameter of a block is one number for all if its arguments are, whatever the branches above depend on.
 //!
 //! # Wrapping
 //!
 //! Strides are exact modulo the width of the value: a sum that wraps round in some lane does so in the scalar code. Only where 32 bits become 64 it
-//! matters between which lanes that happens; there the code asks whether it happens within the group, and gives it up. So such a value is a line only before
-//! the first store.
+//! matters between which lanes that happens; there the code asks whether it happens within the group, which then is given up or parts. So such a value is a line only
+//! before the first store, or where groups part.
 //!
 //! # What it leaves out
 //!
-//! Strides that are no constants (`tid * width`) are not followed: those are four numbers, and their accesses are made lane by lane. Known bits are not followed either
-//! (`tid & 31` is four numbers).
+//! Strides that are no constants (`tid * width`) are not followed: those are four numbers, and their accesses are made lane by lane. Of known bits only zeros at the lower end
+//! are: since a group begins at a multiple of four, `tid & 31` is a line, and `tid >> 5` the same for all.
 
 use super::graph::Graph;
 use super::ir::{Access, Binary, Definition, Function, Input, Inst, Kind, Memory, Terminator, Unary, Value};
+use super::masking::{Masked, candidates};
 use crate::kernel::Obstacle;
 use crate::module::Axis;
 
@@ -63,16 +68,32 @@ impl Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Unknown,
-    Line(i64),
+    /// The distance from lane to lane; and of the first lane's number, how many of its lowest bits are known to be 0.
+    Line(i64, u32),
     Varying,
 }
 
-/// The shapes of a body's values, if it can run in groups.
+impl State {
+    /// One number, of which nothing is known.
+    const SAME: Self = Self::Line(0, 0);
+
+    /// How many of the lowest bits are all that differs between lanes, which count from 0 in them: nothing is carried beyond.
+    fn own_bits(self) -> Option<u32> {
+        match self {
+            Self::Line(stride, zeros) if stride > 0 && zeros < 32 && stride * i64::from(LANES - 1) < 1 << zeros => {
+                Some(zeros)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The shapes of the values of a body whose threads never wait, if it can run in groups that begin again one by one where they do not agree.
 ///
 /// # Errors
 ///
 /// Why it cannot.
-pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool]) -> Result<Vec<Shape>, Obstacle> {
+pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool]) -> Result<Shapes, Obstacle> {
     let insts = graph.order.iter().flat_map(|block| &function.blocks[*block as usize].insts);
     if insts.clone().count() + graph.order.len() > MOST_INSTRUCTIONS {
         return Err(Obstacle::TooLarge);
@@ -81,8 +102,8 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
         refuse(&function.values[value.0 as usize], pure)?;
     }
     let stored = stored_before(function, graph);
-    let states = spread(function, graph, uniform, &early(function, graph, &stored));
-    let shapes = held(function, graph, &states);
+    let found = Shapes::new(function, graph, uniform, &early(function, graph, &stored), |_| false);
+    let shapes = &found.shapes;
     for block in &graph.order {
         let data = &function.blocks[*block as usize];
         let diverges = Err(Obstacle::Diverges(data.position));
@@ -90,6 +111,7 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
             Terminator::Table(index, _) if shapes[index.0 as usize] != Shape::SAME => return diverges,
             Terminator::Branch(condition, ..)
                 if shapes[condition.0 as usize] != Shape::SAME
+                    && found.masked.iter().all(|masked| masked.branch != *block)
                     && (stored[*block as usize] || data.insts.iter().any(|value| stores(function.inst(*value)))) =>
             {
                 return diverges;
@@ -98,7 +120,57 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
             _ => {}
         }
     }
-    Ok(shapes)
+    Ok(found)
+}
+
+/// What is found of a body.
+pub struct Shapes {
+    /// How each value is held.
+    pub shapes: Vec<Shape>,
+    /// Branches on which lanes may disagree and that need not be asked for that.
+    pub masked: Vec<Masked>,
+}
+
+impl Shapes {
+    /// Blocks that are `left` are not part of what is run without interruption.
+    fn new(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], left: impl Fn(u32) -> bool) -> Self {
+        let mut masked = candidates(function, graph);
+        masked.retain(|masked| !left(masked.side) && !left(masked.join));
+        let states = spread(function, graph, uniform, early, &masked);
+        let shapes = held(function, graph, &states);
+        let whole = |masked: &Masked| {
+            let insts = &function.blocks[masked.side as usize].insts;
+            insts.iter().all(|value| !wraps(function, *value, &shapes))
+        };
+        masked.retain(|masked| shapes[masked.condition.0 as usize] != Shape::SAME && whole(masked));
+        Self { shapes, masked }
+    }
+}
+
+/// Whether an instruction makes a line of 64 bits from one of 32, which may wrap round within the group.
+pub fn wraps(function: &Function, value: Value, shapes: &[Shape]) -> bool {
+    let Inst::Unary(Unary::Widen { .. }, operand) = function.inst(value) else { return false };
+    let line = |value: Value| matches!(shapes[value.0 as usize], Shape::Line(stride) if stride != 0);
+    line(value) && line(*operand)
+}
+
+/// The shapes of a body's values, where a group may part anywhere: in front of each branch on which its threads disagree, and of each line that wraps round within it. Blocks that are `left` begin
+/// another region.
+///
+/// # Errors
+///
+/// If the body is too large.
+pub fn shapes_in_lockstep(
+    function: &Function,
+    graph: &Graph,
+    uniform: &[bool],
+    left: impl Fn(u32) -> bool,
+) -> Result<Shapes, Obstacle> {
+    let insts = graph.order.iter().map(|block| function.blocks[*block as usize].insts.len());
+    if insts.sum::<usize>() + graph.order.len() > MOST_INSTRUCTIONS {
+        return Err(Obstacle::TooLarge);
+    }
+    Ok(Shapes::new(function, graph, uniform, &vec![true; function.values.len()], left))
 }
 
 /// Effects that are not the same when lanes take turns at each instruction, and memory that belongs to one thread.
@@ -151,12 +223,18 @@ fn early(function: &Function, graph: &Graph, stored: &[bool]) -> Vec<bool> {
 }
 
 /// From the best that could be, downwards until nothing contradicts.
-fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool]) -> Vec<State> {
+fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], masked: &[Masked]) -> Vec<State> {
     let mut states: Vec<State> = (0..function.values.len())
         .map(|index| match &function.values[index].inst {
-            Inst::Input(Input::Linear | Input::Packed | Input::Thread(Axis::X)) => State::Line(1),
-            Inst::Input(Input::Thread(_)) | Inst::Const(_) => State::Line(0),
-            _ if uniform[index] => State::Line(0),
+            // A group begins at a multiple of four.
+            Inst::Input(Input::Linear | Input::Packed | Input::Thread(Axis::X)) => {
+                State::Line(1, LANES.trailing_zeros())
+            }
+            // In the frame of a group, words of its threads lie side by side.
+            Inst::Input(Input::Frame) => State::Line(4, 0),
+            Inst::Const(bits) => State::Line(0, bits.trailing_zeros()),
+            Inst::Input(Input::Thread(_)) => State::SAME,
+            _ if uniform[index] => State::SAME,
             _ => State::Unknown,
         })
         .collect();
@@ -164,7 +242,7 @@ fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool]) 
         let mut changed = false;
         for block in &graph.order {
             for (index, parameter) in function.blocks[*block as usize].parameters.iter().enumerate() {
-                let state = joined(function, graph, *block, index, &states);
+                let state = joined(function, graph, *block, index, &states, masked);
                 changed |= std::mem::replace(&mut states[parameter.0 as usize], state) != state;
             }
             for value in &function.blocks[*block as usize].insts {
@@ -182,14 +260,27 @@ fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool]) 
 }
 
 /// What a block's parameter is, from the arguments that come over its edges.
-fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: &[State]) -> State {
+fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: &[State], masked: &[Masked]) -> State {
+    // Lanes come over both edges of such a branch at once.
+    let argument = |from: u32| {
+        let mut edges = function.blocks[from as usize].terminator.edges();
+        edges.find(|edge| edge.block == block).and_then(|edge| edge.arguments.get(index).copied())
+    };
+    for masked in masked.iter().filter(|masked| masked.join == block) {
+        let agreed = matches!(states[masked.condition.0 as usize], State::Unknown | State::Line(0, _));
+        if !agreed && argument(masked.branch) != argument(masked.side) {
+            return State::Varying;
+        }
+    }
     let mut state = State::Unknown;
     for from in &graph.predecessors[block as usize] {
         for edge in function.blocks[*from as usize].terminator.edges().filter(|edge| edge.block == block) {
             let argument = edge.arguments.get(index).map_or(State::Varying, |value| states[value.0 as usize]);
             state = match (state, argument) {
                 (State::Unknown, other) | (other, State::Unknown) => other,
-                (one, other) if one == other => one,
+                (State::Line(one, zeros), State::Line(other, others)) if one == other => {
+                    State::Line(one, zeros.min(others))
+                }
                 _ => State::Varying,
             };
         }
@@ -205,17 +296,21 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool) ->
         match of(operand) {
             State::Varying => return State::Varying,
             State::Unknown => unknown = true,
-            State::Line(stride) => same &= stride == 0,
+            State::Line(stride, _) => same &= stride == 0,
         }
     }
     if unknown {
         return State::Unknown;
     }
     if same {
-        return State::Line(0);
+        return State::SAME;
     }
     let stride = |value: Value| match of(value) {
-        State::Line(stride) => stride,
+        State::Line(stride, _) => stride,
+        _ => 0,
+    };
+    let zeros = |value: Value| match of(value) {
+        State::Line(_, zeros) => zeros,
         _ => 0,
     };
     let known = |value: Value| match function.inst(value) {
@@ -223,24 +318,47 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool) ->
         _ => None,
     };
     let wide = definition.kind == Some(Kind::I64);
+    // The distance, and the zeros.
     let sum = match &definition.inst {
-        Inst::Unary(Unary::Wrap, a) => Some(stride(*a)),
-        Inst::Unary(Unary::Widen { .. }, a) if early && stride(*a).unsigned_abs() <= MOST_STRIDE => Some(stride(*a)),
-        Inst::Binary(Binary::Add, a, b) => Some(stride(*a).wrapping_add(stride(*b))),
-        Inst::Binary(Binary::Sub, a, b) => Some(stride(*a).wrapping_sub(stride(*b))),
+        Inst::Unary(Unary::Wrap, a) => Some((stride(*a), zeros(*a).min(31))),
+        Inst::Unary(Unary::Widen { .. }, a) if early && stride(*a).unsigned_abs() <= MOST_STRIDE => {
+            Some((stride(*a), zeros(*a)))
+        }
+        Inst::Binary(Binary::Add, a, b) => Some((stride(*a).wrapping_add(stride(*b)), zeros(*a).min(zeros(*b)))),
+        Inst::Binary(Binary::Sub, a, b) => Some((stride(*a).wrapping_sub(stride(*b)), zeros(*a).min(zeros(*b)))),
         Inst::Binary(Binary::Mul, a, b) => match (known(*a), known(*b)) {
-            (_, Some(factor)) => Some(stride(*a).wrapping_mul(factor)),
-            (Some(factor), _) => Some(stride(*b).wrapping_mul(factor)),
+            (_, Some(factor)) => Some((stride(*a).wrapping_mul(factor), zeros(*a))),
+            (Some(factor), _) => Some((stride(*b).wrapping_mul(factor), zeros(*b))),
             _ => None,
         },
-        Inst::Binary(Binary::Shl, a, b) => known(*b).map(|places| stride(*a).wrapping_shl(places as u32)),
-        Inst::Select(condition, a, b) if stride(*condition) == 0 && stride(*a) == stride(*b) => Some(stride(*a)),
+        Inst::Binary(Binary::Shl, a, b) => {
+            known(*b).map(|places| (stride(*a).wrapping_shl(places as u32), zeros(*a) + places as u32 % 64))
+        }
+        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask)),
+        Inst::Binary(Binary::ShrU | Binary::ShrS, a, b) => {
+            known(*b).filter(|places| of(*a).own_bits().is_some_and(|bits| *places >= i64::from(bits))).map(|_| (0, 0))
+        }
+        Inst::Select(condition, a, b) if stride(*condition) == 0 && stride(*a) == stride(*b) => {
+            Some((stride(*a), zeros(*a).min(zeros(*b))))
+        }
         _ => None,
     };
     match sum {
-        Some(stride) if wide => State::Line(stride),
-        Some(stride) => State::Line(i64::from(stride as i32)),
+        Some((stride, zeros)) if wide => State::Line(stride, zeros),
+        Some((stride, zeros)) => State::Line(i64::from(stride as i32), zeros),
         None => State::Varying,
+    }
+}
+
+/// A line of which only these bits are left: all of those in which lanes differ, or none of them.
+fn masked(line: State, mask: i64) -> Option<(i64, u32)> {
+    let State::Line(stride, zeros) = line else { return None };
+    // Those below the distance are 0 in all lanes.
+    let own = (1 << line.own_bits()?) - (1 << stride.trailing_zeros());
+    match mask & own {
+        0 => Some((0, 0)),
+        bits if bits == own => Some((stride, zeros)),
+        _ => None,
     }
 }
 
@@ -248,7 +366,7 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool) ->
 fn held(function: &Function, graph: &Graph, states: &[State]) -> Vec<Shape> {
     let predicates = predicates(function, graph);
     let shape = |index: usize| match states[index] {
-        State::Line(stride) => Shape::Line(stride),
+        State::Line(stride, _) => Shape::Line(stride),
         // What nothing reaches is in no code.
         State::Unknown => Shape::SAME,
         State::Varying => match function.values[index].kind {

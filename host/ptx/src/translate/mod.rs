@@ -19,6 +19,8 @@
 //! | `regions` | cuts a body where threads wait |
 //! | `frame` | how the private memory is laid out |
 //! | `lanes`, `if_conversion` | what stays a scalar when four threads run as the lanes of vectors, and which branches they need not agree on |
+//! | `masking` | branches that such threads need not agree on, though memory is read or written |
+//! | `parting` | where four threads that run so stop doing it |
 //! | `lower` | the intermediate form to WebAssembly, for one thread at a time or for four |
 //!
 //! Everything up to `regions` speaks of one thread and not of how many run together.
@@ -75,6 +77,8 @@ mod ir;
 mod lanes;
 mod liveness;
 mod lower;
+mod masking;
+mod parting;
 mod regions;
 mod survey;
 #[cfg(test)]

@@ -3,6 +3,9 @@
 //! A region is what a thread runs between two waits: one head, at which it begins or goes on, and the blocks reached from there. Blocks reached from several heads
 //! belong to each of their regions (a copy) while few instructions follow; else the first of them becomes a head itself, and a thread that gets
 //! there goes on in another region without waiting. So the code grows only by a factor that does not depend on the kernel.
+//!
+//! Where threads run in groups that part (see [`super::parting`]), there are regions for those that have parted too: from there to where they wait, or meet again. All others
+//! pass by these places.
 
 use super::graph::Graph;
 use super::ir::{Block, Edge, Function, Suspension, Terminator};
@@ -14,59 +17,88 @@ const MOST_WORK: usize = 100_000_000;
 
 /// A part of the body that runs without waiting.
 pub struct Region {
+    /// Its number: that of a thread which goes on here.
+    pub number: u32,
     /// Where it begins.
     pub head: u32,
     /// Its blocks, in the order in which they are reached.
     pub graph: Graph,
+    /// Whether threads run here that have left a group, and meet again where they can.
+    pub parted: bool,
 }
 
 /// The regions of a body; the first begins at its entry. Empty if no thread ever waits.
 pub struct Regions {
     /// In the order of their numbers.
     pub regions: Vec<Region>,
-    /// By block, the number of the region that begins there.
+    /// By block, the number of the region that begins there and that others leave for.
     pub number: Vec<Option<u32>>,
+    /// By block, whether threads that have left a group meet there. Others pass by.
+    joins: Vec<bool>,
 }
 
 impl Regions {
-    /// Of a body that may wait; none if there are too many for its size.
-    pub fn of(body: &Function) -> Option<Self> {
+    /// Of a body with such heads (see [`heads`]); of blocks at which a thread goes on alone that began with others; and of those at which such threads meet again.
+    pub fn new(body: &Function, heads: &[bool], alone: &[u32], joins: &[u32]) -> Self {
         let whole = Graph::of(body);
-        let mut heads = vec![false; body.blocks.len()];
-        let mut waits = false;
-        for block in &whole.order {
-            if let Terminator::Suspend(_, edge) = &body.blocks[*block as usize].terminator {
-                heads[edge.block as usize] = true;
-                waits = true;
-            }
+        let mut all =
+            Self { regions: Vec::new(), number: vec![None; body.blocks.len()], joins: vec![false; body.blocks.len()] };
+        let mut begin: Vec<(u32, bool)> =
+            whole.order.iter().filter(|block| is_head(heads, **block)).map(|block| (*block, false)).collect();
+        let joins = joins.iter().filter(|block| !is_head(heads, **block)).copied();
+        for (number, block) in (begin.len() as u32..).zip(joins) {
+            all.joins[block as usize] = true;
+            begin.push((block, true));
+            all.number[block as usize] = Some(number);
         }
-        if !waits {
-            return Some(Self { regions: Vec::new(), number: vec![None; body.blocks.len()] });
+        for (number, (block, _)) in (0..).zip(&begin) {
+            all.number[*block as usize] = Some(number);
         }
-        heads[0] = true;
-        while cut(body, &whole, &mut heads) {}
-        if heads.iter().filter(|head| **head).count() * (body.blocks.len() + body.values.len()) > MOST_WORK {
-            return None;
+        begin.extend(alone.iter().map(|block| (*block, true)));
+        for (number, (head, parted)) in (0..).zip(begin) {
+            let graph =
+                Graph::new(body.blocks.len(), head, |from| inside(body, from, |block| all.leaves(head, parted, block)));
+            all.regions.push(Region { number, head, graph, parted });
         }
-        let mut number = vec![None; body.blocks.len()];
-        let mut regions = Vec::new();
-        for block in whole.order.iter().filter(|block| heads[**block as usize]) {
-            number[*block as usize] = Some(regions.len() as u32);
-            let graph = Graph::new(body.blocks.len(), *block, |from| inside(body, &heads, *block, from));
-            regions.push(Region { head: *block, graph });
-        }
-        Some(Self { regions, number })
+        all
+    }
+
+    /// Whether an edge to a block leaves the region with this head.
+    pub fn leaves(&self, head: u32, parted: bool, block: u32) -> bool {
+        block != head && self.number[block as usize].is_some() && (parted || !self.joins[block as usize])
     }
 }
 
-/// The edges that stay in the region with this head.
-fn inside(body: &Function, heads: &[bool], head: u32, block: u32) -> Vec<u32> {
+/// The edges of a block that do not leave.
+pub fn inside(body: &Function, block: u32, leaves: impl Fn(u32) -> bool) -> Vec<u32> {
     match &body.blocks[block as usize].terminator {
         Terminator::Suspend(..) => Vec::new(),
-        terminator => {
-            terminator.edges().map(|edge| edge.block).filter(|next| *next == head || !heads[*next as usize]).collect()
+        terminator => terminator.edges().map(|edge| edge.block).filter(|next| !leaves(*next)).collect(),
+    }
+}
+
+/// By block, whether a region begins there; none of them if no thread ever waits. No answer if there are too many for the body's size.
+pub fn heads(body: &Function) -> Option<Vec<bool>> {
+    let whole = Graph::of(body);
+    let mut heads = vec![false; body.blocks.len()];
+    let mut waits = false;
+    for block in &whole.order {
+        if let Terminator::Suspend(_, edge) = &body.blocks[*block as usize].terminator {
+            heads[edge.block as usize] = true;
+            waits = true;
         }
     }
+    if waits {
+        heads[0] = true;
+        while cut(body, &whole, &mut heads) {}
+    }
+    let work = heads.iter().filter(|head| **head).count() * (body.blocks.len() + body.values.len());
+    (work <= MOST_WORK).then_some(heads)
+}
+
+/// Blocks that were added later are none.
+fn is_head(heads: &[bool], block: u32) -> bool {
+    heads.get(block as usize).copied().unwrap_or(false)
 }
 
 /// From which heads a block is reached.
@@ -133,8 +165,8 @@ fn size_after(body: &Function, heads: &[bool], block: u32) -> usize {
         if size > COPIED {
             break;
         }
-        let next = inside(body, heads, block, block);
-        pending.extend(next.into_iter().filter(|next| !heads[*next as usize] && seen.insert(*next)));
+        let next = inside(body, block, |next| heads[next as usize]);
+        pending.extend(next.into_iter().filter(|next| seen.insert(*next)));
     }
     size
 }

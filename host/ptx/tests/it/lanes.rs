@@ -20,7 +20,7 @@ fn kernel(code: &str) -> Kernel {
     kernel
 }
 
-fn text(code: &str) -> String {
+pub(crate) fn text(code: &str) -> String {
     format!(
         ".version 8.2\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n) {{\n\
          .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %g<3>; .reg .b16 %h<3>; .reg .pred %p<9>;\n\
@@ -42,14 +42,19 @@ fn agrees(code: &str, numbers: &[u32]) {
 }
 
 fn leaves_the_same(kernel: &Kernel, code: &str, numbers: &[u32]) {
+    leaves_the_same_in(kernel, code, numbers, &SHAPES);
+}
+
+/// The same for blocks of these shapes.
+pub(crate) fn leaves_the_same_in(kernel: &Kernel, code: &str, numbers: &[u32], shapes: &[[u32; 3]]) {
     let mut start = Start::of(kernel, BUFFERS + BUFFER);
     let mut random = Random::new(7);
     for word in start.memory[BUFFERS as usize..].chunks_mut(4) {
         word.copy_from_slice(&(random.operand(Type::F32) as u32).to_le_bytes());
     }
-    for block in SHAPES {
+    for block in shapes {
         for number in numbers {
-            let run = run(block, *number);
+            let run = run(*block, *number);
             let expected = kernel.oracle(&run, &start).unwrap_or_else(|trap| panic!("{trap:?}\n{code}"));
             let got = kernel.translation(&run, &start).unwrap_or_else(|error| panic!("{error}\n{code}"));
             let at = expected.iter().zip(&got).position(|(expected, got)| expected != got);
@@ -131,8 +136,58 @@ fn what_was_stored_is_not_done_again() {
     let code = "ld.global.u32 %r4, [%d1]; add.u32 %r4, %r4, 1; st.global.u32 [%d1], %r4; setp.eq.u32 %p0, %r0, 0; @%p0 ret;\n\
          setp.lt.u32 %p1, %r1, %r0; @%p1 ret; st.global.u32 [%d1+4], %r4; ret;";
     let kernel = Kernel::new(&text(code), "k").unwrap();
-    assert!(matches!(kernel.translation.form, Form::Scalar(Obstacle::Diverges(_))));
+    assert_eq!(kernel.translation.form, Form::Vector);
     leaves_the_same(&kernel, code, &[0, 1, 5, 1000]);
+}
+
+/// Lanes that read together what each of them adds to would lose what the others added.
+#[test]
+fn lanes_that_add_to_one_place_take_turns() {
+    for code in [
+        "cvt.rn.f32.u32 %f0, %r1; red.global.add.f32 [%d0], %f0; ret;",
+        "red.global.add.f64 [%d0], 0d3FF0000000000000; ret;",
+        "red.global.inc.u32 [%d0], 1000; ret;",
+        "red.shared.add.u32 [sums], 1; ret;",
+    ] {
+        let code = format!(".shared .align 8 .b32 sums[4];\n{code}");
+        let kernel = Kernel::new(&text(&code), "k").unwrap();
+        assert!(matches!(kernel.translation.form, Form::Scalar(Obstacle::Atomics(_))), "{code}");
+        leaves_the_same(&kernel, &code, &[0]);
+    }
+}
+
+#[test]
+fn some_lanes_read_and_write_and_the_others_do_not() {
+    for guard in ["@%p0", "@!%p0"] {
+        for store in ["", "st.global.u16 [%d1+2], %r4; st.global.f64 [%d1+8], %g1;"] {
+            agrees(
+                &format!(
+                    "setp.lt.u32 %p0, %r1, %r0; mov.u32 %r4, 7; mov.f64 %g1, 0d4008000000000000; mov.f32 %f1, 0f3F800000; {guard} bra OVER;\n\
+                     ld.global.u32 %r4, [%d1]; ld.global.f64 %g1, [%d1+8]; ld.global.f32 %f1, [%d1+4]; ld.global.u8 %r5, [%d0]; add.u32 %r4, %r4, %r5; {store}\n\
+                     OVER: cvt.rzi.u32.f32 %r6, %f1; xor.b32 %r4, %r4, %r6; st.global.u32 [%d1], %r4; st.global.f64 [%d1+8], %g1; ret;"
+                ),
+                &[0, 1, 2, 3, 4, 5, 31, 1000],
+            );
+        }
+    }
+}
+
+/// The end of the memory lies within a group: lanes behind it neither read nor write.
+#[test]
+fn lanes_beyond_the_end_of_memory_are_left_alone() {
+    let code = "mul.wide.u32 %d2, %r1, 4; add.s64 %d2, %d2, %d0; setp.ge.u32 %p0, %r1, %r0; mov.u32 %r4, 1; @%p0 bra OVER;\n\
+         ld.global.u32 %r4, [%d2]; add.u32 %r4, %r4, 1; st.global.u32 [%d2], %r4;\nOVER: mov.u32 %r5, 0x20000; cvt.u64.u32 %d3, %r5; mul.wide.u32 %d4, %r1, 4;\n\
+         add.s64 %d3, %d3, %d4; st.global.u32 [%d3], %r4; ret;";
+    let kernel = kernel(code);
+    let start = Start::of(&kernel, BUFFERS + BUFFER);
+    for count in 1..8_u64 {
+        let from = |address: u64| {
+            let parameters = [address.to_le_bytes().to_vec(), (count as u32).to_le_bytes().to_vec()].concat();
+            kernel.translation(&Run { grid: [1; 3], block: [8, 1, 1], dynamic_shared: 0, parameters }, &start)
+        };
+        assert!(from(BYTES - 4 * count).is_ok(), "{count}");
+        assert!(from(BYTES - 4 * count + 4).unwrap_err().contains("out of bounds"), "{count}");
+    }
 }
 
 #[test]

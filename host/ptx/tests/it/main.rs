@@ -8,6 +8,7 @@
 //! | `interpreter` | a translated kernel without a compiler |
 //! | `kernels` | random kernels |
 //! | `lanes` | kernels that run as the lanes of vectors |
+//! | `lockstep` | groups that part and come together again |
 //! | `matrices` | products and moves of matrices by a whole warp |
 //! | `oracle` | the interpreter that both are compared with |
 //! | `references` | kernels that a compiler made, against references |
@@ -23,6 +24,7 @@ mod instructions;
 mod interpreter;
 mod kernels;
 mod lanes;
+mod lockstep;
 mod machine;
 mod matrices;
 mod oracle;

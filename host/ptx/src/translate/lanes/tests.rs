@@ -25,7 +25,7 @@ fn of(code: &str) -> Found {
     let function = built.program.body;
     let pure: Vec<bool> = built.program.functions.iter().map(|function| function.pure).collect();
     let uniform = uniform(&function, |_| false);
-    let shapes = shapes(&function, &Graph::of(&function), &uniform, &pure);
+    let shapes = shapes(&function, &Graph::of(&function), &uniform, &pure).map(|found| found.shapes);
     Found { function, shapes }
 }
 
@@ -96,6 +96,34 @@ fn counters_of_loops_are_the_same_and_sums_vary() {
 fn logic_of_comparisons_is_a_mask() {
     let code = "setp.ge.s32 %p0, %r1, %r0; setp.eq.u32 %p1, %r0, 7; or.pred %p2, %p0, %p1; not.pred %p3, %p2; @%p3 bra END; st.global.u32 [%d0], 1;\nEND:";
     assert!(of(code).conditions().contains(&Shape::Mask));
+}
+
+#[test]
+fn a_group_begins_at_a_multiple_of_four() {
+    let stored = |code: &str| of(&format!("{ELEMENT} {code} st.global.u32 [%d1], %r3;")).stores()[0].1;
+    for line in [
+        "and.b32 %r3, %r1, 31;",
+        "and.b32 %r3, %r1, 7; add.u32 %r3, %r3, 5;",
+        "shl.b32 %r3, %r1, 2; and.b32 %r3, %r3, 60;",
+    ] {
+        assert!(matches!(stored(line), Shape::Line(stride) if stride > 0), "{line}");
+    }
+    for same in [
+        "shr.u32 %r3, %r1, 5;",
+        "shr.s32 %r3, %r1, 2;",
+        "and.b32 %r3, %r1, -4;",
+        "add.u32 %r3, %r1, 32; shr.u32 %r3, %r3, 2;",
+    ] {
+        assert_eq!(stored(same), Shape::SAME, "{same}");
+    }
+    for words in [
+        "and.b32 %r3, %r1, 1;",
+        "shr.u32 %r3, %r1, 1;",
+        "add.u32 %r3, %r1, 1; and.b32 %r3, %r3, 31;",
+        "add.u32 %r3, %r1, %r0; shr.u32 %r3, %r3, 5;",
+    ] {
+        assert_eq!(stored(words), Shape::Words, "{words}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::kernel::Obstacle;
 use crate::translate::graph::Graph;
 use crate::translate::if_conversion::{convert_one, join_chains};
 use crate::translate::ir::{Function, Program, Value};
-use crate::translate::lanes::{LANES, Shape, shapes};
+use crate::translate::lanes::{LANES, Shape, Shapes, shapes};
 
 /// Index of `threads`, behind `run`.
 const THREADS: u32 = 1;
@@ -38,7 +38,7 @@ pub struct Wide {
     body: Function,
     graph: Graph,
     uniform: Vec<bool>,
-    shapes: Vec<Shape>,
+    found: Shapes,
 }
 
 impl Wide {
@@ -54,17 +54,17 @@ impl Wide {
         loop {
             join_chains(&mut body);
             let (graph, uniform) = (Graph::of(&body), uniform_of(&body));
-            let shapes = shapes(&body, &graph, &uniform, &pure);
-            let varying = |value: Value| match &shapes {
-                Ok(shapes) => shapes[value.0 as usize] != Shape::SAME,
+            let found = shapes(&body, &graph, &uniform, &pure);
+            let varying = |value: Value| match &found {
+                Ok(found) => found.shapes[value.0 as usize] != Shape::SAME,
                 Err(_) => !uniform[value.0 as usize],
             };
-            let refused = matches!(shapes, Err(ref obstacle) if !matches!(obstacle, Obstacle::Diverges(_)));
+            let refused = matches!(found, Err(ref obstacle) if !matches!(obstacle, Obstacle::Diverges(_)));
             if !refused && left > 0 && convert_one(&mut body, &graph, varying) {
                 left -= 1;
                 continue;
             }
-            return Ok(Self { shapes: shapes?, body, graph, uniform });
+            return Ok(Self { found: found?, body, graph, uniform });
         }
     }
 }
@@ -89,7 +89,7 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, wide: &'a Wide) 
     let locals = Locals { width: sizes[0], patience: local(), axes: [local(), local(), local()], linear: local() };
     let whole = local();
     let mut unit = Unit::new(body, plan, code, parts);
-    unit.lanes = Some(Lanes::new(&wide.shapes));
+    unit.lanes = Some(Lanes::new(&wide.found));
     unit.thread.linear = locals.linear;
     unit.thread.axes = Some(locals.axes);
     prologue(&mut unit.code, parts);

@@ -4,10 +4,12 @@
 
 use wasm_encoder::{BlockType, InstructionSink, ValType};
 
+use super::frames::place;
 use super::module::{Functions, Parts};
 use super::region::at;
 use super::schedule::at_8;
 use super::unit::Code;
+use crate::kernel::WARP;
 use crate::translate::{frame, meeting};
 
 /// Locals of the function.
@@ -30,6 +32,8 @@ struct Locals {
     sum: u32,
     /// For matches: the lanes of an inner loop.
     others: u32,
+    other: u32,
+    other_frame: u32,
     value: u32,
 }
 
@@ -50,16 +54,18 @@ pub fn add(functions: &mut Functions, parts: &Parts<'_>) {
         frame: local(),
         sum: local(),
         others: local(),
+        other: local(),
+        other_frame: local(),
         value: 0,
     };
     locals.value = code.local(ValType::I64);
     let l = &locals;
     let of_warp = |offset: u32| at(parts.layout.warps + offset);
-    let of_frame = |offset: u32| at(parts.layout.frames + offset);
+    let of_frame = |offset: u32| at(parts.layout.frames + parts.frames.offset(offset));
     let mut sink = code.sink();
     let sink = &mut sink;
     sink.local_get(0).i32_const(4).i32_shl().local_set(l.record);
-    sink.local_get(0).i32_const(5).i32_shl().i32_const(parts.frame_bytes as i32).i32_mul().local_set(l.base);
+    sink.local_get(0).i32_const((WARP * parts.frames.bytes) as i32).i32_mul().local_set(l.base);
     sink.local_get(l.record).i32_load(of_warp(frame::MEETING)).local_set(l.rest);
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
     sink.local_get(l.rest).i32_eqz().br_if(1);
@@ -100,8 +106,9 @@ pub fn add(functions: &mut Functions, parts: &Parts<'_>) {
 
 /// The lowest lane of a mask and its frame.
 fn frame_of(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals, mask: u32) {
-    sink.local_get(mask).i32_ctz().local_tee(l.lane);
-    sink.i32_const(parts.frame_bytes as i32).i32_mul().local_get(l.base).i32_add().local_set(l.frame);
+    sink.local_get(mask).i32_ctz().local_set(l.lane);
+    place(sink, parts.frames, l.lane);
+    sink.local_get(l.base).i32_add().local_set(l.frame);
 }
 
 /// Does something for each lane of a mask, which is used up.
@@ -120,7 +127,7 @@ fn each(
 
 /// Gives every lane of the group its result.
 fn exchange(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
-    let of_frame = |offset: u32| at(parts.layout.frames + offset);
+    let of_frame = |offset: u32| at(parts.layout.frames + parts.frames.offset(offset));
     let group = |sink: &mut InstructionSink<'_>| {
         sink.local_get(l.group).local_set(l.left);
     };
@@ -142,15 +149,17 @@ fn exchange(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
             .i32_shr_u()
             .i32_const(1)
             .i32_and()
-            .select();
-        sink.i32_const(parts.frame_bytes as i32).i32_mul().local_get(l.base).i32_add();
+            .select()
+            .local_set(l.others);
+        place(sink, parts.frames, l.others);
+        sink.local_get(l.base).i32_add();
         sink.i32_load(of_frame(frame::VALUE)).i32_store(of_frame(frame::RESULT));
     });
     sink.br(1).end();
     for (number, routine) in (0..).zip(&parts.program.collectives) {
         is(sink, meeting::COLLECTIVE + number);
         sink.local_get(l.base).i32_const((parts.layout.frames + frame::EXCHANGE) as i32).i32_add();
-        sink.i32_const(parts.frame_bytes as i32).call(parts.first_routine + routine.0).br(1).end();
+        sink.i32_const(parts.frames.bytes as i32).call(parts.first_routine + routine.0).br(1).end();
     }
     is(sink, meeting::MATCH);
     matches(sink, parts, l);
@@ -178,15 +187,28 @@ fn exchange(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
 
 /// For each lane, who brings the same.
 fn matches(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
-    let of_frame = |offset: u32| at(parts.layout.frames + offset);
-    let value = at_8(parts.layout.frames + frame::VALUE);
+    let of_frame = |offset: u32| at(parts.layout.frames + parts.frames.offset(offset));
+    // Where frames are grouped, the halves of the value lie apart.
+    let value = |sink: &mut InstructionSink<'_>| {
+        if parts.frames.grouped {
+            sink.local_set(l.other_frame).local_get(l.other_frame).i64_load32_u(of_frame(frame::VALUE));
+            sink.local_get(l.other_frame).i64_load32_u(of_frame(frame::VALUE + 4)).i64_const(32).i64_shl().i64_or();
+        } else {
+            sink.i64_load(at_8(parts.layout.frames + frame::VALUE));
+        }
+    };
     sink.local_get(l.group).local_set(l.left);
     each(sink, parts, l, l.left, |sink| {
-        sink.local_get(l.frame).i64_load(value).local_set(l.value);
+        sink.local_get(l.frame);
+        value(sink);
+        sink.local_set(l.value);
         sink.i32_const(0).local_set(l.sum).local_get(l.group).local_set(l.others);
         sink.loop_(BlockType::Empty);
-        sink.local_get(l.others).i32_ctz().i32_const(parts.frame_bytes as i32).i32_mul().local_get(l.base).i32_add();
-        sink.i64_load(value).local_get(l.value).i64_eq().local_get(l.others).i32_ctz().i32_shl();
+        sink.local_get(l.others).i32_ctz().local_set(l.other);
+        place(sink, parts.frames, l.other);
+        sink.local_get(l.base).i32_add();
+        value(sink);
+        sink.local_get(l.value).i64_eq().local_get(l.others).i32_ctz().i32_shl();
         sink.local_get(l.sum).i32_or().local_set(l.sum);
         sink.local_get(l.others)
             .local_get(l.others)
@@ -206,7 +228,7 @@ type Write = fn(&mut InstructionSink<'_>);
 
 /// One number from those of all lanes.
 fn reduce(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, l: &Locals) {
-    let value = at(parts.layout.frames + frame::VALUE);
+    let value = at(parts.layout.frames + parts.frames.offset(frame::VALUE));
     // The first lane's, then each other's.
     frame_of(sink, parts, l, l.left);
     sink.local_get(l.frame).i32_load(value).local_set(l.sum);

@@ -8,15 +8,16 @@ use wasm_encoder::{
     ValType,
 };
 
+use super::form::{self, Form};
 use super::unit::{Area, Code, PRIVATE, Unit, wasm_type};
-use super::{flat, groups, meet, plan, region, schedule, structure};
-use crate::kernel::{Form, Kernel, Launch, Obstacle, Options};
+use super::{flat, frames, groups, lockstep, meet, plan, region, schedule, structure};
+use crate::kernel::{self, Kernel, Launch, Options};
 use crate::module::{Function as PtxFunction, Position};
 use crate::translate::build::program::Built;
 use crate::translate::error::{Result, TranslateError};
-use crate::translate::frame::Plan as Layout;
+use crate::translate::frame::{Frames, Plan as Layout};
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Edge, Function, Inst, Program, Suspension, Terminator, Value};
+use crate::translate::ir::{Edge, Function, Inst, Program, Suspension, Value};
 use crate::translate::regions::{Regions, yield_in_loops};
 use crate::translate::uniform::uniform;
 
@@ -34,6 +35,8 @@ const MOST_FUNCTION_BYTES: usize = 7_000_000;
 const TRAP: u32 = 0;
 /// Index of the global that says that a thread of the warp only lets others run.
 pub const YIELDED: u32 = 1;
+/// Index of the global that says that neighbouring threads of the launch's blocks may run as groups: each group lies in one row.
+pub const GROUPED: u32 = 2;
 
 /// Functions of the generated module, in the order of their indices.
 pub struct Functions {
@@ -82,14 +85,18 @@ pub struct Parts<'a> {
     pub uniform: &'a [bool],
     /// Where things lie in the private memory.
     pub layout: Layout,
-    /// Bytes of a frame.
-    pub frame_bytes: u32,
+    /// How frames lie.
+    pub frames: Frames,
     /// Bytes of local memory for each thread.
     pub local_bytes: u32,
     /// Bytes of static shared memory.
     pub shared_bytes: u64,
     /// Index of the first region's function.
     pub first_region: u32,
+    /// Index of the first function of a region for groups …
+    pub first_lockstep: u32,
+    /// … and which regions have one.
+    pub lockstep: Vec<u32>,
     /// Index of the first routine's function.
     pub first_routine: u32,
     /// The types of indirect calls by their number of arguments.
@@ -113,49 +120,60 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         return Err(fail("the kernel jumps into its loops from outside, and has more than 500 blocks"));
     }
     let too_many = || fail("the kernel is too large for the number of places where its threads wait");
-    let regions = Regions::of(&body).ok_or_else(too_many)?;
+    let local_bytes =
+        u32::try_from(built.local_bytes.next_multiple_of(16)).map_err(|_| fail("too much local memory"))?;
+    let form = form::choose(&mut body, &program, built.local_at, options).ok_or_else(too_many)?;
     let uniform = uniform_values(&body, &program);
-    let waits = !regions.regions.is_empty();
-    let frames = region::Frames::new(&body, program.exchange, &regions, &uniform);
+    let none = Regions::new(&body, &[], &[], &[]);
+    let regions = match &form {
+        Form::Scheduled(regions, _) | Form::Lockstep(regions, _) => regions,
+        Form::Flat(_) | Form::Groups(_) => &none,
+    };
+    let scheduled = !regions.regions.is_empty();
+    let together = match &form {
+        Form::Lockstep(regions, lockstep) => Some(lockstep::Together::new(lockstep, regions, &uniform)),
+        _ => None,
+    };
+    let frames = frames::Frames::new(&body, program.exchange, regions, &uniform, together.is_some());
     let parameter_bytes =
         entry.parameters.iter().map(|parameter| parameter.offset + parameter.bytes).max().unwrap_or(0);
     let calls = program.functions.iter().any(|function| function.device);
-    let layout = Layout::new(parameter_bytes, waits, calls, body.call_area);
+    let layout = Layout::new(parameter_bytes, scheduled, calls, body.call_area);
     program.body = body;
-    let local_bytes =
-        u32::try_from(built.local_bytes.next_multiple_of(16)).map_err(|_| fail("too much local memory"))?;
     let shared_bytes = built.shared_bytes;
     let mut functions = Functions { types: Vec::new(), bodies: Vec::new() };
     let indirect_types = indirect_types(&program, &mut functions);
-    let wide = match waits_at(&program.body) {
-        Some(place) => Err(Obstacle::Waits(place)),
-        None => vector_form(&program, built.local_at, options),
+    let first_region = match &form {
+        Form::Scheduled(..) | Form::Lockstep(..) => schedule::FUNCTIONS,
+        Form::Groups(_) => groups::FUNCTIONS,
+        Form::Flat(_) => flat::FUNCTIONS,
     };
-    let first_region = match &wide {
-        _ if waits => schedule::FUNCTIONS,
-        Ok(_) => groups::FUNCTIONS,
-        Err(_) => flat::FUNCTIONS,
-    };
+    let first_lockstep = first_region + regions.regions.len() as u32;
     let parts = Parts {
         program: &program,
-        regions: &regions,
+        regions,
         uniform: &uniform,
         layout,
-        frame_bytes: if waits { frames.bytes } else { 0 },
+        frames: if scheduled { frames.layout } else { Frames::default() },
         local_bytes,
         shared_bytes,
         first_region,
-        first_routine: first_region + regions.regions.len() as u32,
+        first_lockstep,
+        lockstep: together.as_ref().map(lockstep::Together::numbers).unwrap_or_default(),
+        first_routine: first_lockstep + together.as_ref().map_or(0, lockstep::Together::functions),
         indirect_types: &indirect_types,
     };
-    if waits {
-        schedule::add(&mut functions, &parts);
-        meet::add(&mut functions, &parts);
-        region::add(&mut functions, &parts, &frames);
-    } else if let Ok(wide) = &wide {
-        groups::add(&mut functions, &parts, wide);
-    } else {
-        flat::add(&mut functions, &parts);
+    match &form {
+        Form::Flat(_) => flat::add(&mut functions, &parts),
+        Form::Groups(wide) => groups::add(&mut functions, &parts, wide),
+        Form::Scheduled(..) | Form::Lockstep(..) => {
+            schedule::add(&mut functions, &parts);
+            meet::add(&mut functions, &parts);
+            region::add(&mut functions, &parts, &frames);
+        }
+    }
+    if let Some(together) = &together {
+        together.add(&mut functions, &parts, &frames);
     }
     for function in &program.functions {
         routine(&mut functions, function, &parts);
@@ -174,34 +192,17 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         static_shared: u32::try_from(shared_bytes).map_err(|_| fail("too much shared memory"))?,
         local_bytes,
         frame_base: layout.frames,
-        frame_bytes: parts.frame_bytes,
+        frame_bytes: parts.frames.bytes,
         sequential: built.sequential,
-        form: wide.as_ref().map_or_else(|obstacle| Form::Scalar(*obstacle), |_| Form::Vector),
+        form: match &form {
+            Form::Groups(_) | Form::Lockstep(..) => kernel::Form::Vector,
+            Form::Flat(obstacle) | Form::Scheduled(_, obstacle) => kernel::Form::Scalar(*obstacle),
+        },
         places,
     })
 }
 
-/// The body for four threads at once, where they never wait.
-fn vector_form(
-    program: &Program,
-    local_at: Option<Position>,
-    options: &Options,
-) -> std::result::Result<groups::Wide, Obstacle> {
-    match (options.vectors, local_at) {
-        (false, _) => Err(Obstacle::Disabled),
-        (true, None) => groups::Wide::of(&program.body, program, |body| uniform_values(body, program)),
-        (true, Some(place)) => Err(Obstacle::LocalMemory(place)),
-    }
-}
-
-/// Where threads wait that come by there first, if they ever do.
-fn waits_at(body: &Function) -> Option<Position> {
-    let reached = Graph::of(body).order.into_iter().map(|block| &body.blocks[block as usize]);
-    let mut waiting = reached.filter(|block| matches!(block.terminator, Terminator::Suspend(..)));
-    waiting.next().map(|block| block.position)
-}
-
-fn uniform_values(function: &Function, program: &Program) -> Vec<bool> {
+pub fn uniform_values(function: &Function, program: &Program) -> Vec<bool> {
     uniform(function, |inst| matches!(inst, Inst::Call(routine, _) if program.functions[routine.0 as usize].pure))
 }
 
@@ -329,7 +330,7 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u
     memories.memory(memory(u64::from(parts.layout.frames).div_ceil(PAGE), None, false));
     module.section(&memories);
     let mut globals = GlobalSection::new();
-    for _ in [TRAP, YIELDED] {
+    for _ in [TRAP, YIELDED, GROUPED] {
         let ty = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
         globals.global(ty, &ConstExpr::i32_const(0));
     }
@@ -361,7 +362,11 @@ fn table(module: &mut Module, parts: &Parts<'_>) {
 fn elements(module: &mut Module, parts: &Parts<'_>) {
     let mut elements = ElementSection::new();
     let count = parts.regions.regions.len() as u32;
-    let regions: Vec<u32> = (parts.first_region..parts.first_region + count).collect();
+    let function = |number: u32| {
+        let wide = parts.lockstep.iter().position(|own| *own == number);
+        wide.map_or(parts.first_region + number, |index| parts.first_lockstep + index as u32)
+    };
+    let regions: Vec<u32> = (0..count).map(function).collect();
     elements.active(None, &ConstExpr::i32_const(0), Elements::Functions((&regions[..]).into()));
     for (index, routine) in &parts.program.table {
         let function = [parts.first_routine + routine.0];

@@ -33,6 +33,11 @@ impl Plan {
         Self::for_blocks(function, graph, uniform, [&[]; 2], 0)
     }
 
+    /// The same, where `loaded` are values that come from the frame, and others are read when the unit is left.
+    pub fn for_lockstep(function: &Function, graph: &Graph, uniform: &[bool], outside: [&[Value]; 2]) -> Self {
+        Self::for_blocks(function, graph, uniform, outside, 0)
+    }
+
     /// For the blocks of `graph`; `loaded` are values that come from the frame, `kept` those that are read when the unit is left.
     pub fn new(function: &Function, graph: &Graph, uniform: &[bool], loaded: &[Value], kept: &[Value]) -> Self {
         Self::for_blocks(function, graph, uniform, [loaded, kept], DEEPEST)

@@ -8,14 +8,19 @@
 //! release:  lets go whom a barrier holds, if it is complete.
 //! ```
 
+use std::collections::BTreeSet;
+
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::clear;
-use super::module::{Functions, Parts, YIELDED, block_index, prologue, trap};
+use super::frames::place;
+use super::module::{Functions, GROUPED, Parts, YIELDED, block_index, prologue, trap};
 use super::region::at;
 use super::unit::{Code, PRIVATE};
 use crate::kernel::{Launch, trap as reason};
 use crate::translate::frame;
+use crate::translate::ir::{Inst, Suspension, Terminator};
+use crate::translate::lanes::LANES;
 
 /// Index of the function that counts a thread at a barrier.
 pub const ARRIVE: u32 = 2;
@@ -49,11 +54,16 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     sink.i32_const(0).i32_load(size(1)).local_tee(height).i32_mul();
     sink.i32_const(0).i32_load(size(2)).i32_mul().local_tee(threads);
     sink.i32_const(31).i32_add().i32_const(5).i32_shr_u().local_set(warps);
+    if parts.frames.grouped {
+        // A group lies in one row: all rows are of whole groups, or there is one row only.
+        sink.local_get(width).i32_const(LANES as i32 - 1).i32_and().i32_eqz();
+        sink.local_get(width).local_get(threads).i32_eq().i32_or().global_set(GROUPED);
+    }
     // Each thread's place, once for all blocks.
     each_frame(&mut sink, parts, index, frame, threads, |sink| {
         sink.local_get(frame);
         sink.local_get(x).local_get(y).i32_const(10).i32_shl().i32_or();
-        sink.local_get(z).i32_const(20).i32_shl().i32_or().i32_store(at(frame::PLACE));
+        sink.local_get(z).i32_const(20).i32_shl().i32_or().i32_store(at(parts.frames.offset(frame::PLACE)));
         sink.local_get(x).i32_const(1).i32_add().local_tee(x).local_get(width).i32_eq().if_(BlockType::Empty);
         sink.i32_const(0).local_set(x);
         sink.local_get(y).i32_const(1).i32_add().local_tee(y).local_get(height).i32_eq().if_(BlockType::Empty);
@@ -64,17 +74,12 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     block_index(&mut code, first);
     clear::clear(&mut code, parts);
     let mut sink = code.sink();
-    each_frame(&mut sink, parts, index, frame, threads, |sink| {
-        sink.local_get(frame).i32_const(0).i32_store(at(frame::RESUME));
-    });
-    zeros(
-        &mut sink,
-        index,
-        |sink| {
-            sink.i32_const(parts.layout.barriers as i32);
-        },
-        frame::BARRIERS * frame::BARRIER_BYTES,
-    );
+    begin_frames(&mut sink, parts, index, frame, threads);
+    for barrier in barriers(parts) {
+        clear_barrier(&mut sink, |sink| {
+            sink.i32_const((parts.layout.barriers + barrier * frame::BARRIER_BYTES) as i32);
+        });
+    }
     start_warps(&mut sink, parts, index, warps, threads);
     // Rounds, until all have ended.
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
@@ -91,16 +96,10 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     next(&mut sink, index, warps);
     sink.end();
     sink.local_get(alive).i32_eqz().br_if(1);
-    sink.i32_const(0).local_set(index).loop_(BlockType::Empty);
-    sink.local_get(index).local_get(warps).call(RELEASE).local_get(progress).i32_or().local_set(progress);
-    sink.local_get(index)
-        .i32_const(1)
-        .i32_add()
-        .local_tee(index)
-        .i32_const(frame::BARRIERS as i32)
-        .i32_lt_u()
-        .br_if(0)
-        .end();
+    for barrier in barriers(parts) {
+        sink.i32_const(barrier as i32).local_get(warps).call(RELEASE);
+        sink.local_get(progress).i32_or().local_set(progress);
+    }
     sink.local_get(progress).br_if(0);
     trap(&mut code, reason::DEADLOCK);
     let mut sink = code.sink();
@@ -114,7 +113,26 @@ fn next(sink: &mut InstructionSink<'_>, index: u32, limit: u32) {
     sink.local_get(index).i32_const(1).i32_add().local_tee(index).local_get(limit).i32_lt_u().br_if(0);
 }
 
-/// Does something for the frame of each thread.
+/// The barriers that the kernel may use: those that it names, or all.
+fn barriers(parts: &Parts<'_>) -> Vec<u32> {
+    let body = &parts.program.body;
+    let mut named = BTreeSet::new();
+    for block in &body.blocks {
+        let Terminator::Suspend(Suspension::Barrier { barrier, .. } | Suspension::Arrival { barrier, .. }, _) =
+            &block.terminator
+        else {
+            continue;
+        };
+        match body.inst(*barrier) {
+            Inst::Const(number) => named.insert(*number as u32),
+            _ => return (0..frame::BARRIERS).collect(),
+        };
+    }
+    // One with another number traps when it is reached.
+    named.into_iter().filter(|barrier| *barrier < frame::BARRIERS).collect()
+}
+
+/// Does something for each thread, with the address of its frame.
 fn each_frame(
     sink: &mut InstructionSink<'_>,
     parts: &Parts<'_>,
@@ -123,19 +141,35 @@ fn each_frame(
     threads: u32,
     each: impl FnOnce(&mut InstructionSink<'_>),
 ) {
-    sink.i32_const(0).local_set(index).i32_const(parts.layout.frames as i32).local_set(frame).loop_(BlockType::Empty);
+    sink.i32_const(0).local_set(index).loop_(BlockType::Empty);
+    place(sink, parts.frames, index);
+    sink.i32_const(parts.layout.frames as i32).i32_add().local_set(frame);
     each(sink);
-    sink.local_get(frame).i32_const(parts.frame_bytes as i32).i32_add().local_set(frame);
     next(sink, index, threads);
     sink.end();
 }
 
-/// Writes zeros to so many bytes, 8 at a time, from the last to the first. (`memory.fill` is an instruction that the device's engine does without.)
-fn zeros(sink: &mut InstructionSink<'_>, left: u32, start: impl Fn(&mut InstructionSink<'_>), bytes: u32) {
-    sink.i32_const(bytes as i32).local_set(left).loop_(BlockType::Empty);
-    start(sink);
-    sink.local_get(left).i32_const(8).i32_sub().local_tee(left).i32_add().i64_const(0).i64_store(at_8(0));
-    sink.local_get(left).br_if(0).end();
+/// All threads begin in the first region.
+fn begin_frames(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, index: u32, frame: u32, threads: u32) {
+    let step = if parts.frames.grouped { LANES } else { 1 };
+    sink.i32_const(0).local_set(index).i32_const(parts.layout.frames as i32).local_set(frame).loop_(BlockType::Empty);
+    sink.local_get(frame);
+    if parts.frames.grouped {
+        sink.v128_const(0).v128_store(MemArg { align: 4, ..at(parts.frames.offset(frame::RESUME)) });
+    } else {
+        sink.i32_const(0).i32_store(at(frame::RESUME));
+    }
+    sink.local_get(frame).i32_const(parts.frames.group_bytes() as i32).i32_add().local_set(frame);
+    sink.local_get(index).i32_const(step as i32).i32_add().local_tee(index).local_get(threads).i32_lt_u().br_if(0);
+    sink.end();
+}
+
+/// Writes zeros to the record of a barrier. (`memory.fill` is an instruction that the device's engine does without.)
+fn clear_barrier(sink: &mut InstructionSink<'_>, record: impl Fn(&mut InstructionSink<'_>)) {
+    for offset in (0..frame::BARRIER_BYTES).step_by(16) {
+        record(sink);
+        sink.v128_const(0).v128_store(MemArg { align: 4, ..at(offset) });
+    }
 }
 
 /// All threads are ready; lanes that the last warp lacks have ended.
@@ -175,7 +209,7 @@ fn warp(functions: &mut Functions, parts: &Parts<'_>) {
     let region = functions.ty(&[ValType::I32, ValType::I32], &[ValType::I32]);
     let mut code = Code::new(1);
     let mut local = || code.local(ValType::I32);
-    let (record, pass, ran) = (local(), local(), local());
+    let (record, pass, ran, first) = (local(), local(), local(), local());
     let of_warp = |offset: u32| at(parts.layout.warps + offset);
     let mut sink = code.sink();
     sink.local_get(warp).i32_const(4).i32_shl().local_set(record);
@@ -187,8 +221,9 @@ fn warp(functions: &mut Functions, parts: &Parts<'_>) {
     sink.loop_(BlockType::Empty);
     sink.local_get(pass);
     sink.local_get(warp).i32_const(5).i32_shl().local_get(pass);
-    sink.local_get(warp).i32_const(5).i32_shl().local_get(pass).i32_ctz().i32_add();
-    sink.i32_const(parts.frame_bytes as i32).i32_mul().i32_load(at(parts.layout.frames + frame::RESUME));
+    sink.local_get(warp).i32_const(5).i32_shl().local_get(pass).i32_ctz().i32_add().local_set(first);
+    place(&mut sink, parts.frames, first);
+    sink.i32_load(at(parts.layout.frames + parts.frames.offset(frame::RESUME)));
     sink.call_indirect(0, region).i32_const(-1).i32_xor().i32_and().local_tee(pass).br_if(0).end();
     sink.end();
     sink.local_get(record).i32_load(of_warp(frame::MEETING)).if_(BlockType::Empty);
@@ -288,23 +323,19 @@ fn release(functions: &mut Functions, parts: &Parts<'_>) {
     sink.local_get(record).i32_load(of_barrier(frame::REDUCES)).if_(BlockType::Empty);
     sink.loop_(BlockType::Empty);
     sink.local_get(here).i32_ctz().local_set(lane);
-    sink.local_get(index).i32_const(5).i32_shl().local_get(lane).i32_add();
-    sink.i32_const(parts.frame_bytes as i32).i32_mul().local_tee(frame);
-    sink.local_get(holds).i32_store(at(parts.layout.frames + frame::RESULT));
-    sink.local_get(frame).local_get(of).i32_store(at(parts.layout.frames + frame::RESULT + 4));
+    sink.local_get(index).i32_const(5).i32_shl().local_get(lane).i32_add().local_set(lane);
+    place(&mut sink, parts.frames, lane);
+    let of_frame = |offset: u32| at(parts.layout.frames + parts.frames.offset(offset));
+    sink.local_tee(frame).local_get(holds).i32_store(of_frame(frame::RESULT));
+    sink.local_get(frame).local_get(of).i32_store(of_frame(frame::RESULT + 4));
     sink.local_get(here).local_get(here).i32_const(1).i32_sub().i32_and().local_tee(here).br_if(0).end();
     sink.end();
     sink.end();
     next(&mut sink, index, warps);
     sink.end();
-    zeros(
-        &mut sink,
-        index,
-        |sink| {
-            sink.local_get(record).i32_const(parts.layout.barriers as i32).i32_add();
-        },
-        frame::BARRIER_BYTES,
-    );
+    clear_barrier(&mut sink, |sink| {
+        sink.local_get(record).i32_const(parts.layout.barriers as i32).i32_add();
+    });
     sink.local_get(released);
     functions.add(&[ValType::I32; 2], &[ValType::I32], code);
 }

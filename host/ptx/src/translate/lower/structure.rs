@@ -9,6 +9,8 @@ use wasm_encoder::{BlockType, ValType};
 use super::unit::Unit;
 use crate::translate::graph::Graph;
 use crate::translate::ir::{Edge, Function, Suspension, Terminator, Value};
+use crate::translate::lanes::LANES;
+use crate::translate::masking::Masked;
 
 /// How often the same code stands in a turn of a loop, at most; a power of 2.
 const MOST_COPIES: usize = 8;
@@ -235,7 +237,10 @@ impl<'f> Writer<'_, 'f> {
     }
 
     fn branch(&mut self, block: u32, condition: Value, yes: &'f Edge, no: &'f Edge) {
-        self.unit.condition(condition, self.depth);
+        match self.unit.lanes.as_ref().and_then(|lanes| lanes.masked(block)) {
+            Some(masked) => self.masked(&masked),
+            None => self.unit.condition(condition, self.depth),
+        }
         if let Some(label) = self.plain(block, yes) {
             let depth = self.depth;
             self.unit.sink().br_if(depth - 1 - label);
@@ -251,6 +256,35 @@ impl<'f> Writer<'_, 'f> {
             self.tasks.push(Task::Edge(block, no));
             self.tasks.push(Task::Else);
             self.tasks.push(Task::Edge(block, yes));
+        }
+    }
+
+    /// Where lanes do not agree, the side of a branch for some of them; else the condition is on the stack then.
+    fn masked(&mut self, masked: &Masked) {
+        let taken = self.unit.code.local(ValType::I32);
+        self.unit.mask(masked.condition);
+        // Neither none nor all.
+        let mixed = (1 << LANES) - 2;
+        let mut sink = self.unit.sink();
+        sink.i32x4_bitmask().local_tee(taken).i32_const(1).i32_sub().i32_const(mixed).i32_lt_u();
+        sink.if_(BlockType::Empty);
+        self.depth += 1;
+        self.unit.masked_side(masked, taken, self.uniform, self.depth);
+        self.jump(masked.branch, masked.join);
+        self.unit.sink().end();
+        self.depth -= 1;
+        self.unit.sink().local_get(taken);
+        self.unit.code.release(taken);
+    }
+
+    /// Jumps to a block within the unit whose code stands elsewhere.
+    fn jump(&mut self, from: u32, to: u32) {
+        let depth = self.depth;
+        if let Some((next, label)) = self.dispatch {
+            let number = self.graph.position[to as usize].unwrap_or(0);
+            self.unit.sink().i32_const(number as i32).local_set(next).br(depth - 1 - label);
+        } else if let Some(label) = self.label(from, to) {
+            self.unit.sink().br(depth - 1 - label);
         }
     }
 

@@ -178,9 +178,11 @@ impl<'a> Unit<'a> {
                 continue;
             }
             let definition = &self.function.values[value.0 as usize];
-            match &self.lanes {
-                Some(_) => self.vector(*value),
-                None => self.expression(*value),
+            if let Some(lanes) = &mut self.lanes {
+                lanes.at = (block, index);
+                self.vector(*value);
+            } else {
+                self.expression(*value);
             }
             for done in ends.remove(&index).into_iter().flatten() {
                 self.forget(done);
@@ -199,6 +201,9 @@ impl<'a> Unit<'a> {
                 let last = self.plan.last.get(value).copied().unwrap_or(insts.len());
                 ends.entry(last).or_default().push(*value);
             }
+        }
+        if let Some(lanes) = &mut self.lanes {
+            lanes.at = (block, insts.len());
         }
     }
 
@@ -219,10 +224,20 @@ impl<'a> Unit<'a> {
         }
     }
 
+    /// Puts other locals in the place of those that hold values now, and gives these: for groups of threads whose code stands side by side.
+    pub fn swap_locals(
+        &mut self,
+        (locals, seconds): (HashMap<Value, u32>, HashMap<Value, u32>),
+    ) -> (HashMap<Value, u32>, HashMap<Value, u32>) {
+        let seconds = self.lanes.as_mut().map(|lanes| std::mem::replace(&mut lanes.seconds, seconds));
+        (std::mem::replace(&mut self.locals, locals), seconds.unwrap_or_default())
+    }
+
     /// Puts the condition of a branch on the stack, `depth` labels being open within the unit.
     pub fn condition(&mut self, value: Value, depth: u32) {
-        if self.lanes.is_some() {
-            self.agreed(value, depth);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.depth = depth;
+            self.agreed(value);
         } else {
             self.value(value);
         }

@@ -8,7 +8,8 @@ use wasm_encoder::ValType;
 
 use super::unit::Unit;
 use crate::translate::ir::{Inst, Kind, Unary, Value};
-use crate::translate::lanes::{LANES, Shape};
+use crate::translate::lanes::{LANES, Shape, Shapes};
+use crate::translate::masking::Masked;
 
 /// What of a value is put on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,18 +28,54 @@ pub enum Part {
 pub struct Lanes<'a> {
     /// How each value is held.
     pub shapes: &'a [Shape],
+    /// Branches whose side is run for some lanes only, where they do not agree.
+    masked: &'a [Masked],
+    /// While that is written, a local with a bit for each lane that runs.
+    pub running: Option<u32>,
     /// What is read of values at present.
     pub part: Part,
-    /// Labels open within the unit. The one round it ends the group, the one behind that gives it up: `br depth` to give up, `br depth + 1` to end.
+    /// Labels open within the unit; behind them are those of the places where the group parts.
     pub depth: u32,
+    /// Where it parts: in front of which instruction of which block, and which label. Where none is named, it is the first.
+    labels: HashMap<(u32, usize), u32>,
+    /// Which instruction is written.
+    pub at: (u32, usize),
+    /// Locals with what lanes got from each other, the result and who took part, where it does not come from their frames.
+    pub received: [Option<u32>; 2],
     /// The second locals of values of 64 bits.
     pub seconds: HashMap<Value, u32>,
 }
 
 impl<'a> Lanes<'a> {
     /// Before anything is written.
-    pub fn new(shapes: &'a [Shape]) -> Self {
-        Self { shapes, part: Part::Base, depth: 0, seconds: HashMap::new() }
+    pub fn new(found: &'a Shapes) -> Self {
+        Self::parting(found, HashMap::new())
+    }
+
+    /// With a label for each place where the group parts.
+    pub fn parting(found: &'a Shapes, labels: HashMap<(u32, usize), u32>) -> Self {
+        let (shapes, masked) = (&found.shapes, &found.masked);
+        Self {
+            shapes,
+            masked,
+            running: None,
+            part: Part::Base,
+            depth: 0,
+            labels,
+            at: (0, 0),
+            received: [None; 2],
+            seconds: HashMap::new(),
+        }
+    }
+
+    /// Whether a block ends with a branch whose side is run for some lanes only.
+    pub fn masked(&self, block: u32) -> Option<Masked> {
+        self.masked.iter().find(|masked| masked.branch == block).copied()
+    }
+
+    /// The label to jump to where the group parts in front of what is written.
+    pub fn away(&self) -> u32 {
+        self.depth + self.labels.get(&self.at).copied().unwrap_or(0)
     }
 
     /// Whether one scalar stands for all lanes.
@@ -59,6 +96,8 @@ fn double(lanes: impl Fn(u64) -> u64) -> i128 {
 
 /// The even words of two vectors, one behind the other.
 pub const EVEN_WORDS: [u8; 16] = [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27];
+/// The odd ones.
+pub const ODD_WORDS: [u8; 16] = [4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31];
 /// The lower halves of two vectors.
 pub const LOWER_HALVES: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
 /// The upper half of a vector, twice.
@@ -215,8 +254,9 @@ impl Unit<'_> {
         }
     }
 
-    /// The condition of a branch, the same for all lanes: if they do not agree, the group is given up.
-    pub fn agreed(&mut self, condition: Value, depth: u32) {
+    /// The condition of a branch, the same for all lanes: if they do not agree, the group parts, or is given up.
+    pub fn agreed(&mut self, condition: Value) {
+        let away = self.lanes.as_ref().map_or(0, Lanes::away);
         if self.shape(condition) == Shape::SAME {
             self.base(condition);
             return;
@@ -225,12 +265,12 @@ impl Unit<'_> {
         let bits = self.code.local(ValType::I32);
         // Neither none nor all of them.
         let mixed = (1 << LANES) - 2;
-        self.sink().i32x4_bitmask().local_tee(bits).i32_const(1).i32_sub().i32_const(mixed).i32_lt_u().br_if(depth);
+        self.sink().i32x4_bitmask().local_tee(bits).i32_const(1).i32_sub().i32_const(mixed).i32_lt_u().br_if(away);
         self.sink().local_get(bits);
         self.code.release(bits);
     }
 
-    /// Gives the group up if a line of 32 bits wraps round within it, where it is extended to 64.
+    /// Lets the group part, or gives it up, if a line of 32 bits wraps round within it, where it is extended to 64.
     pub fn unwrapped(&mut self, extension: Value) {
         let Inst::Unary(Unary::Widen { signed }, operand) = self.function.inst(extension) else { return };
         let Shape::Line(stride) = self.shape(*operand) else { return };
@@ -238,7 +278,7 @@ impl Unit<'_> {
             return;
         }
         let (signed, operand) = (*signed, *operand);
-        let depth = self.lanes.as_ref().map_or(0, |lanes| lanes.depth);
+        let away = self.lanes.as_ref().map_or(0, Lanes::away);
         let reach = stride * i64::from(LANES - 1);
         self.base(operand);
         let (least, most) = if signed { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (0, i64::from(u32::MAX)) };
@@ -249,7 +289,7 @@ impl Unit<'_> {
             (false, true) => sink.i32_const((least - reach) as i32).i32_lt_s(),
             (false, false) => sink.i32_const((least - reach) as u32 as i32).i32_lt_u(),
         };
-        sink.br_if(depth);
+        sink.br_if(away);
     }
 
     /// Makes a value of what the code for one thread computes for each lane.

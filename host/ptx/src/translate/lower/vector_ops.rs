@@ -6,7 +6,8 @@
 use super::ops::memarg;
 use super::unit::Unit;
 use super::vector::{EVEN_WORDS, LOWER_HALVES, Part, UPPER_HALF};
-use crate::translate::ir::{Access, Binary, Inst, Kind, Unary, Value};
+use crate::translate::frame;
+use crate::translate::ir::{Access, Binary, Input, Inst, Kind, Unary, Value};
 use crate::translate::lanes::Shape;
 
 impl Unit<'_> {
@@ -15,6 +16,14 @@ impl Unit<'_> {
         let definition = &self.function.values[value.0 as usize];
         let line = definition.kind.is_some() && matches!(self.shape(value), Shape::Line(_));
         let written = match &definition.inst {
+            Inst::Store(..) if self.some_run() => {
+                self.masked_store(value);
+                true
+            }
+            Inst::Load(..) if self.some_run() && !line => {
+                self.masked_load(value);
+                true
+            }
             _ if line => {
                 self.unwrapped(value);
                 self.expression(value);
@@ -318,7 +327,7 @@ impl Unit<'_> {
         true
     }
 
-    fn vector_select(&mut self, value: Value, condition: Value, [yes, no]: [Value; 2]) -> bool {
+    pub fn vector_select(&mut self, value: Value, condition: Value, [yes, no]: [Value; 2]) -> bool {
         let parts: &[Part] =
             if self.shape(value) == Shape::Pair { &[Part::Half(0), Part::Half(1)] } else { &[Part::Words] };
         for part in parts {
@@ -341,6 +350,10 @@ impl Unit<'_> {
     /// Neighbouring elements in one access. It lies within what the lanes would have read; an address that wraps round is that of a first lane far beyond the
     /// memory.
     fn vector_load(&mut self, value: Value, access: Access, address: Value) -> bool {
+        if let Some(received) = self.received(access, address) {
+            self.sink().local_get(received);
+            return true;
+        }
         let Shape::Line(stride) = self.shape(address) else { return false };
         if stride != i64::from(access.bytes) {
             return false;
@@ -375,6 +388,16 @@ impl Unit<'_> {
             _ => return false,
         }
         true
+    }
+
+    /// The local with what lanes got from each other, where it is read from their frames otherwise.
+    fn received(&self, access: Access, address: Value) -> Option<u32> {
+        let lanes = self.lanes.as_ref()?;
+        if !matches!(self.function.inst(address), Inst::Input(Input::Frame)) {
+            return None;
+        }
+        let result = u64::from(self.parts.frames.offset(frame::RESULT));
+        lanes.received[usize::from(access.offset != result)]
     }
 
     fn vector_store(&mut self, value: Value, access: Access, address: Value, stored: Value) -> bool {

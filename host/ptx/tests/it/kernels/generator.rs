@@ -201,6 +201,8 @@ const GLOBAL: &[&[&str]] = &[
 
 /// How many of [`GLOBAL`], from the first, read the input only.
 const INPUTS: usize = 3;
+/// How many, from the first, need nothing else but memory that belongs to the thread.
+const OWN_ONLY: usize = 8;
 /// How many of [`SEQUENCES`], from the first, do without the thread's array.
 const WITHOUT_ARRAY: usize = 4;
 
@@ -225,8 +227,14 @@ pub(super) struct Generator {
     /// Statements that may still be drawn.
     left: u64,
     functions: u64,
-    /// Threads know nothing of one another, and have no memory but what they read.
+    /// Threads know nothing of one another, and have no memory but what they read and, some of them, what is theirs.
     alone: bool,
+    /// Neither functions nor arrays: what can run as the lanes of vectors.
+    plain: bool,
+    /// How many of [`GLOBAL`], from the first, are drawn from.
+    globals: usize,
+    /// Whether accumulators are used.
+    accumulates: bool,
 }
 
 impl Generator {
@@ -234,7 +242,8 @@ impl Generator {
         let mut random = Random::new(seed);
         let functions = random.below(3);
         let left = random.between(8, 45);
-        let mut generator = Self { random, left, functions: 0, alone: false };
+        let mut generator =
+            Self { random, left, functions: 0, alone: false, plain: false, globals: GLOBAL.len(), accumulates: true };
         let mut bodies = Vec::new();
         for _ in 0..functions {
             let place = Place { depth: 0, uniform: false, mask: Some(0), entry: false };
@@ -254,11 +263,32 @@ impl Generator {
         Program { functions: bodies, body, alone: false }
     }
 
+    /// A kernel whose threads wait and can run as the lanes of vectors.
+    pub(super) fn together(seed: u64) -> Program {
+        let mut random = Random::new(seed);
+        let left = random.between(8, 45);
+        let atomic = random.chance(25);
+        let globals = if atomic { GLOBAL.len() } else { OWN_ONLY };
+        let mut generator =
+            Self { random, left, functions: 0, alone: false, plain: true, globals, accumulates: atomic };
+        let place = Place { depth: 0, uniform: true, mask: Some(0), entry: true };
+        let mut body = Vec::new();
+        while generator.left > 0 {
+            body.extend(generator.statements(place, 4));
+            if generator.random.chance(4) {
+                let predicate = generator.fill("$p");
+                body.push(Statement::Leave { predicate });
+            }
+        }
+        Program { functions: Vec::new(), body, alone: false }
+    }
+
     /// A kernel that can run as the lanes of vectors: of threads that know nothing of one another. Some store something before their end.
     pub(super) fn alone(seed: u64) -> Program {
         let mut random = Random::new(seed);
         let left = random.between(8, 60);
-        let mut generator = Self { random, left, functions: 0, alone: true };
+        let globals = if random.chance(50) { OWN_ONLY } else { INPUTS };
+        let mut generator = Self { random, left, functions: 0, alone: true, plain: true, globals, accumulates: false };
         let place = Place { depth: 0, uniform: false, mask: None, entry: true };
         let mut body = Vec::new();
         while generator.left > 0 {
@@ -308,10 +338,11 @@ impl Generator {
                 }
             }
             21..=27 if place.uniform => self.exchange(),
-            28..=41 if place.mask.is_some() => self.meeting(place.mask.unwrap_or_default()),
-            42..=46 if !self.alone => self.accumulate(place),
-            47..=55 if place.entry => self.sequence(if self.alone { &GLOBAL[..INPUTS] } else { GLOBAL }),
-            56..=63 if !self.alone => self.sequence(SEQUENCES),
+            28..=31 if place.uniform && place.mask.is_some() => self.sum_of_warp(place.mask.unwrap_or_default()),
+            28..=41 if place.mask.is_some() => self.meeting(place.mask.unwrap_or_default(), place.uniform),
+            42..=46 if self.accumulates => self.accumulate(place),
+            47..=55 if place.entry => self.sequence(&GLOBAL[..self.globals]),
+            56..=63 if !self.plain => self.sequence(SEQUENCES),
             56..=63 => self.sequence(&SEQUENCES[..WITHOUT_ARRAY]),
             64..=67 if self.functions > 0 => self.call(place),
             _ => {
@@ -459,16 +490,43 @@ impl Generator {
         head.into_iter().chain(lines).chain(["SKIP:".to_owned()]).collect()
     }
 
+    /// What all lanes of a warp have, added up by shuffles that follow each other; lanes that are missing count as a constant.
+    fn sum_of_warp(&mut self, mask: Depth) -> Statement {
+        let register = self.fill("$r");
+        let mode = self.random.pick(&["bfly", "down"]);
+        let source = if mode == "bfly" { "xor.b32" } else { "add.u32" };
+        let mut lines = Vec::new();
+        for distance in [16, 8, 4, 2, 1].into_iter().take(self.random.between(2, 5) as usize) {
+            lines.extend([
+                format!("{source} %t0, %lane, {distance};"),
+                format!("shfl.sync.{mode}.b32 %t1|%q, {register}, {distance}, 31, -1;"),
+                "min.u32 %t0, %t0, 31;".to_owned(),
+                format!("shr.u32 %t0, %m{mask}, %t0;"),
+                "selp.b32 %t0, %t0, 0, %q;".to_owned(),
+                "and.b32 %t0, %t0, 1;".to_owned(),
+                "setp.eq.u32 %q, %t0, 1;".to_owned(),
+                "selp.b32 %t1, %t1, 77, %q;".to_owned(),
+                format!("mad.lo.u32 {register}, {register}, 3, %t1;"),
+            ]);
+        }
+        self.lines(&lines)
+    }
+
     /// The lanes of a mask: a shuffle, a vote, a match, a reduction, or through shared memory.
-    fn meeting(&mut self, mask: Depth) -> Statement {
+    fn meeting(&mut self, mask: Depth, uniform: bool) -> Statement {
         let mask = format!("%m{mask}");
+        // Where all come by, the mask may as well name all.
+        let named = if uniform && self.random.chance(50) { "-1" } else { &mask };
         let lines: Vec<String> = match self.random.below(10) {
-            0..=2 => self.shuffle(&mask),
-            7 => self.product(&mask),
+            0..=2 => self.shuffle(&mask, named),
+            7 if !self.plain => self.product(&mask),
             8 => vec![format!("elect.sync $r|$p, {mask};")],
             3 => {
                 let vote = self.random.pick(&["all", "any", "uni"]);
-                vec![format!("vote.sync.{vote}.pred $p, $p, {mask};"), format!("vote.sync.ballot.b32 $r, !$p, {mask};")]
+                vec![
+                    format!("vote.sync.{vote}.pred $p, $p, {named};"),
+                    format!("vote.sync.ballot.b32 $r, !$p, {named};"),
+                ]
             }
             4 => vec!["and.b32 %t0, $r, 3;".into(), format!("match.any.sync.b32 $r, %t0, {mask};")],
             5 => vec![format!("match.all.sync.b64 $r|$p, $d, {mask};")],
@@ -498,7 +556,7 @@ impl Generator {
     }
 
     /// The lane that is read is worked out beside it; where it is not in the mask, a constant is taken.
-    fn shuffle(&mut self, mask: &str) -> Vec<String> {
+    fn shuffle(&mut self, mask: &str, named: &str) -> Vec<String> {
         let distance = if self.random.chance(50) { "%t2".to_owned() } else { self.random.below(32).to_string() };
         let (mode, clamp, source) = match self.random.below(6) {
             0 => ("up", 0, "sub.s32 %t0, %lane, %t2;"),
@@ -513,7 +571,7 @@ impl Generator {
         vec![
             set,
             source.to_owned(),
-            format!("shfl.sync.{mode}.b32 %t1|$p, $r, {distance}, {clamp}, {mask};"),
+            format!("shfl.sync.{mode}.b32 %t1|$p, $r, {distance}, {clamp}, {named};"),
             format!("shr.u32 %t0, {mask}, %t0;"),
             "and.b32 %t0, %t0, 1;".to_owned(),
             "setp.eq.u32 %q, %t0, 1;".to_owned(),

@@ -1,0 +1,107 @@
+//! What a group runs for some of its lanes only (see [`crate::translate::masking`]).
+
+use wasm_encoder::{BlockType, ValType};
+
+use super::unit::Unit;
+use super::vector::Part;
+use crate::translate::ir::{Edge, Kind, Terminator, Value};
+use crate::translate::lanes::LANES;
+use crate::translate::masking::Masked;
+
+impl Unit<'_> {
+    /// Whether what is written is run for some lanes only.
+    pub fn some_run(&self) -> bool {
+        self.lanes.as_ref().is_some_and(|lanes| lanes.running.is_some())
+    }
+
+    /// Writes the side of a branch, of whose lanes those in the local `taken` find that the condition holds, and what the parameters behind it become.
+    pub fn masked_side(&mut self, masked: &Masked, taken: u32, uniform: &[bool], depth: u32) {
+        let function = self.function;
+        let Terminator::Branch(_, yes, no) = &function.blocks[masked.branch as usize].terminator else { return };
+        let Terminator::Jump(out) = &function.blocks[masked.side as usize].terminator else { return };
+        let running = self.code.local(ValType::I32);
+        self.sink().local_get(taken);
+        if masked.inverted {
+            self.sink().i32_const((1 << LANES) - 1).i32_xor();
+        }
+        self.sink().local_set(running);
+        self.set_running(Some(running));
+        self.block(masked.side, uniform, depth);
+        self.set_running(None);
+        let edges = if masked.inverted { [yes, out] } else { [out, no] };
+        self.selected(masked, edges);
+        self.after_block(masked.side);
+        self.code.release(running);
+    }
+
+    fn set_running(&mut self, running: Option<u32>) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.running = running;
+        }
+    }
+
+    /// Each parameter gets what the first edge gives where the condition holds, else what the second does.
+    fn selected(&mut self, masked: &Masked, [yes, no]: [&Edge; 2]) {
+        let parameters = &self.function.blocks[masked.join as usize].parameters;
+        let mut targets = Vec::new();
+        for (parameter, (yes, no)) in parameters.iter().zip(yes.arguments.iter().zip(&no.arguments)) {
+            if yes == no {
+                self.argument(*parameter, *yes, &mut targets);
+                continue;
+            }
+            self.vector_select(*parameter, masked.condition, [*yes, *no]);
+            targets.push(self.local_of(*parameter));
+            if self.locals_of(*parameter) > 1 {
+                targets.push(self.second_of(*parameter));
+            }
+        }
+        for target in targets.into_iter().rev() {
+            self.sink().local_set(target);
+        }
+    }
+
+    /// Does something for each lane that runs.
+    fn each_running(&mut self, mut write: impl FnMut(&mut Self, u32)) {
+        let running = self.lanes.as_ref().and_then(|lanes| lanes.running).unwrap_or(0);
+        for lane in 0..LANES {
+            self.sink().local_get(running).i32_const(1 << lane).i32_and().if_(BlockType::Empty);
+            self.with_part(Part::Lane(lane), |unit| write(unit, lane));
+            self.sink().end();
+        }
+    }
+
+    /// Each lane that runs writes to memory.
+    pub fn masked_store(&mut self, value: Value) {
+        self.each_running(|unit, _| unit.expression(value));
+    }
+
+    /// Each lane that runs reads memory; the others get 0.
+    pub fn masked_load(&mut self, value: Value) {
+        let kind = self.function.kind(value);
+        let (one, both) = (self.code.local(ValType::V128), self.code.local(ValType::V128));
+        let vectors = [one, both];
+        let scalar = self.code.local(super::unit::wasm_type(kind));
+        let count = if kind.bytes() == 8 { 2 } else { 1 };
+        for vector in &vectors[..count] {
+            self.sink().v128_const(0).local_set(*vector);
+        }
+        self.each_running(|unit, lane| {
+            unit.expression(value);
+            let (vector, place) =
+                if count == 2 { (vectors[lane as usize / 2], lane as u8 % 2) } else { (one, lane as u8) };
+            let mut sink = unit.sink();
+            sink.local_set(scalar).local_get(vector).local_get(scalar);
+            match kind {
+                Kind::I32 => sink.i32x4_replace_lane(place),
+                Kind::F32 => sink.f32x4_extract_lane(0).f32x4_replace_lane(place),
+                Kind::I64 => sink.i64x2_replace_lane(place),
+                Kind::F64 => sink.f64x2_replace_lane(place),
+            };
+            sink.local_set(vector);
+        });
+        for vector in &vectors[..count] {
+            self.sink().local_get(*vector);
+        }
+        vectors.into_iter().chain([scalar]).for_each(|local| self.code.release(local));
+    }
+}
