@@ -43,14 +43,13 @@ fn a_doctor_tells_how_kernels_run_and_what_would_make_them_faster() {
     );
     let told = told(&place, &file(&place, "kernels.PTX", text));
     insta::assert_snapshot!(told, @r#"
-           kernel     runs as           because                          line:column  in the text
+           kernel     runs as           because                   line:column  in the text
      ok    doubles    vector lanes
-     note  waits      thread by thread  its threads wait for each other  9:3          bar.sync 0;
-     note  counts     thread by thread  it has atomic operations         12:2         atom.global.add.u32 %r, [%d], 1;
-     note  waits_too  thread by thread  its threads wait for each other  14:49        bar.sync 0; ret; }
+     ok    waits      vector lanes
+     note  counts     thread by thread  it has atomic operations  12:2         atom.global.add.u32 %r, [%d], 1;
+     ok    waits_too  vector lanes
      note  odd        vector lanes
 
-    hint: waits, waits_too: threads that wait run one after the other from wait to wait: give each more work between two waits, so that there are fewer, and put what needs none into a kernel of its own
     hint: counts: let each thread or block write to a place of its own, and add up in a second kernel what they wrote
     hint: counts: its blocks run in order, on one core, since the outcome of its atomics depends on it (sums of floats, or results that are used): with integers whose results nobody uses, or sums by block that a second kernel adds up, all cores have work
     hint: odd: its blocks are as wide as `.reqntid` says, which is no multiple of four: such blocks run thread by thread

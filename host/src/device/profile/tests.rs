@@ -60,7 +60,7 @@ fn launches_count_by_kernel_and_by_how_they_run() {
     let counted = counted(&profile);
     assert_eq!(of(&counted, "lanes vector lanes"), [2, 7, 6 * 128 + 64, 0]);
     assert_eq!(of(&counted, "lanes thread by thread: blocks 7 wide"), [1, 5, 35, 0]);
-    assert_eq!(of(&counted, "waits thread by thread: its threads wait for each other, line 6"), [1, 1, 32, 0]);
+    assert_eq!(of(&counted, "waits vector lanes"), [1, 1, 32, 0]);
     // The module and two kernels; the launch that does nothing is no guest's.
     assert_eq!(of(&counted, "(modules, compiling)"), [3, 0, 0, 0]);
     assert_eq!(of(&counted, "(new buffers)"), [4, 0, 0, 4 * 4096]);

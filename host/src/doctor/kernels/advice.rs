@@ -10,8 +10,8 @@ pub fn advice(obstacle: &Obstacle) -> Option<&'static str> {
     match obstacle {
         Obstacle::Disabled => None,
         Obstacle::Waits(_) => Some(
-            "threads that wait run one after the other from wait to wait: give each more work between two waits, so that there are fewer, and put what needs \
-             none into a kernel of its own",
+            "make the functions that it calls a part of it: `__forceinline__` in CUDA C++. A kernel that moves or multiplies matrices by a whole warp runs thread by thread: give each \
+             thread more work between two waits, so that there are fewer",
         ),
         Obstacle::Atomics(_) => {
             Some("let each thread or block write to a place of its own, and add up in a second kernel what they wrote")
@@ -24,8 +24,7 @@ pub fn advice(obstacle: &Obstacle) -> Option<&'static str> {
              keep it in a buffer. `sinf`, `cosf` and `tanf` have one for large angles; `__sinf` or --use_fast_math has none",
         ),
         Obstacle::Diverges(_) => Some(
-            "threads may part until the first store, and behind it only over a few instructions that touch no memory: load and compare first, store at the end. In a \
-             loop, let the number of rounds depend on the block and not on the thread",
+            "it is too large for threads that part behind a store and meet again: divide it, or load and compare first and store at the end",
         ),
         Obstacle::TooLarge => Some("divide it: two kernels of half the size each run as vector lanes"),
     }

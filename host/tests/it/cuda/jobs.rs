@@ -128,7 +128,7 @@ fn a_profile_counts_the_same_on_a_gpu() {
         counted.iter().find(|(what, ..)| what == "advance").unwrap().4.clone().unwrap()
     };
     assert_eq!(advance(&on_cuda), "GPU");
-    assert!(advance(&on_cpu).starts_with("thread by thread"), "{}", advance(&on_cpu));
+    assert!(advance(&on_cpu).starts_with("vector lanes"), "{}", advance(&on_cpu));
     let figures = |counted: Vec<(String, u64, u64, u64, Option<String>)>| {
         counted.into_iter().map(|(what, calls, threads, bytes, _)| (what, calls, threads, bytes)).collect::<Vec<_>>()
     };
