@@ -58,8 +58,8 @@ fn shape(random: &mut Random) -> [u32; 2] {
     };
     match random.below(100) {
         0..45 => SHAPES[random.below(SHAPES.len() as u64) as usize],
-        45..80 => [by_chance(random, 1, SMALL_BLOCK.into()), 1],
-        80..92 => {
+        45..86 => [by_chance(random, 1, 48), 1],
+        86..98 => {
             let x = by_chance(random, 1, 40);
             [x, random.between(1, u64::from(SMALL_BLOCK / x)) as u32]
         }
