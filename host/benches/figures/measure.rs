@@ -126,7 +126,7 @@ pub fn table(rows: &[Row]) -> Table {
             row.baseline.clone(),
             if some { format!("{ratio:.2}") } else { String::new() },
             if row.ratios.len() > 1 { format!("{least:.2} – {greatest:.2}") } else { String::new() },
-            row.target.map_or(String::new(), |target| format!("≤ {target}")),
+            row.target.map_or(String::new(), limit),
             verdict.to_owned(),
         ]);
     }
@@ -134,4 +134,9 @@ pub fn table(rows: &[Row]) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// A target with at most two digits behind the point.
+fn limit(target: f64) -> String {
+    format!("≤ {target:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
