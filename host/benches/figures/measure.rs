@@ -136,6 +136,11 @@ pub fn table(rows: &[Row]) -> Table {
     table
 }
 
+/// The least of so many times, in seconds: those on the wall have in them whatever else the machine does.
+pub fn quickest(times: usize, mut measure: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
+    (0..times).try_fold(f64::INFINITY, |least, _| Ok(measure()?.min(least)))
+}
+
 /// A target with at most two digits behind the point.
 fn limit(target: f64) -> String {
     format!("≤ {target:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()

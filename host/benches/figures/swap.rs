@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::digits::{job, settings};
 use crate::grown::{grown, marked};
-use crate::measure::{Row, in_turn, seconds};
+use crate::measure::{Row, in_turn, quickest, seconds};
 use crate::places;
 
 const ROUNDS: usize = 7;
@@ -56,14 +56,10 @@ fn measured(figure: &str, component: &[u8], config: &str, target: Option<f64>) -
     let rounds = in_turn(
         &mut (running, by_hand),
         ROUNDS,
-        |(running, _)| quickest(|| running.change()),
-        |(running, by_hand)| running.held(|| quickest(|| by_hand.change())),
+        |(running, _)| quickest(CHANGES, || running.change()),
+        |(running, by_hand)| running.held(|| quickest(CHANGES, || by_hand.change())),
     )?;
     Ok(rounds.row(figure, 1.0, target))
-}
-
-fn quickest(mut change: impl FnMut() -> Result<f64>) -> Result<f64> {
-    (0..CHANGES).try_fold(f64::INFINITY, |least, _| Ok(change()?.min(least)))
 }
 
 /// A job whose plugin is changed.
