@@ -44,7 +44,7 @@ use crate::module::Axis;
 pub use crate::kernel::LANES;
 
 /// Strides from one lane to the next are not followed through an extension to 64 bits if they are larger.
-const MOST_STRIDE: u64 = 1 << 24;
+pub const MOST_STRIDE: u64 = 1 << 24;
 /// Instructions and blocks of a body, at most: the vector form comes on top of the scalar one, and both have to be compiled.
 const MOST_INSTRUCTIONS: usize = 1500;
 
@@ -90,23 +90,6 @@ impl State {
     }
 }
 
-/// Who runs side by side.
-struct Company<'a> {
-    lanes: u32,
-    /// By value, whether it only decides branches, so that lanes may be asked to agree on it where it is computed.
-    deciding: &'a [bool],
-}
-
-impl Company<'_> {
-    /// One group.
-    const GROUP: Self = Self { lanes: LANES, deciding: &[] };
-
-    /// A first lane's place along x is a multiple of all lanes; its linear index only of those of a group, since rows begin anywhere.
-    fn zeros(&self, input: Input) -> u32 {
-        if input == Input::Linear { LANES.trailing_zeros() } else { self.lanes.trailing_zeros() }
-    }
-}
-
 /// The shapes of the values of a body whose threads never wait, if it can run in groups that begin again one by one where they do not agree.
 ///
 /// # Errors
@@ -126,14 +109,11 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
     Ok(found)
 }
 
-/// The same for several groups side by side, of a body that has shapes for one. Here no branch is run for some lanes only, and comparisons that do nothing but decide branches are those
-/// of the first lane: they are asked whether all lanes agree.
+/// The same for several groups side by side, of a body that has shapes for one. Here no branch is run for some lanes only.
 pub fn shapes_side_by_side(function: &Function, graph: &Graph, uniform: &[bool], groups: u32) -> Option<Shapes> {
     let stored = stored_before(function, graph);
     let early = early(function, graph, &stored);
-    let deciding = deciding(function, graph);
-    let company = Company { lanes: groups * LANES, deciding: &deciding };
-    let shapes = held(function, graph, &spread(function, graph, uniform, &early, &[], &company));
+    let shapes = held(function, graph, &spread(function, graph, uniform, &early, &[], groups * LANES));
     let found = Shapes { shapes, masked: Vec::new() };
     agrees_early(function, graph, &found, &stored).is_ok().then_some(found)
 }
@@ -160,36 +140,6 @@ fn agrees_early(function: &Function, graph: &Graph, found: &Shapes, stored: &[bo
     Ok(())
 }
 
-/// By value, whether it is a predicate that nothing but branches read, and logic for branches.
-fn deciding(function: &Function, graph: &Graph) -> Vec<bool> {
-    let mut deciding = vec![true; function.values.len()];
-    let logic = |inst: &Inst| {
-        matches!(inst, Inst::Unary(Unary::IsZero, _) | Inst::Binary(Binary::And | Binary::Or | Binary::Xor, ..))
-    };
-    for block in &graph.order {
-        let terminator = &function.blocks[*block as usize].terminator;
-        let condition = if let Terminator::Branch(condition, ..) = terminator { Some(*condition) } else { None };
-        let others = terminator.operands().into_iter().filter(|operand| Some(*operand) != condition);
-        for value in others.chain(terminator.edges().flat_map(|edge| edge.arguments.iter().copied())) {
-            deciding[value.0 as usize] = false;
-        }
-    }
-    loop {
-        let mut changed = false;
-        for value in graph.order.iter().flat_map(|block| &function.blocks[*block as usize].insts).rev() {
-            let inst = function.inst(*value);
-            if !(deciding[value.0 as usize] && logic(inst)) {
-                for operand in inst.operands() {
-                    changed |= std::mem::replace(&mut deciding[operand.0 as usize], false);
-                }
-            }
-        }
-        if !changed {
-            return deciding;
-        }
-    }
-}
-
 /// What is found of a body.
 pub struct Shapes {
     /// How each value is held.
@@ -203,7 +153,7 @@ impl Shapes {
     fn new(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], left: impl Fn(u32) -> bool) -> Self {
         let mut masked = candidates(function, graph);
         masked.retain(|masked| !left(masked.side) && !left(masked.join));
-        let states = spread(function, graph, uniform, early, &masked, &Company::GROUP);
+        let states = spread(function, graph, uniform, early, &masked, LANES);
         let shapes = held(function, graph, &states);
         let whole = |masked: &Masked| {
             let insts = &function.blocks[masked.side as usize].insts;
@@ -289,6 +239,11 @@ fn early(function: &Function, graph: &Graph, stored: &[bool]) -> Vec<bool> {
     early
 }
 
+/// Of what is known of the first lane's: its place along x is a multiple of all lanes; its linear index only of those of a group, since rows begin anywhere.
+fn zeros(input: Input, lanes: u32) -> u32 {
+    if input == Input::Linear { LANES.trailing_zeros() } else { lanes.trailing_zeros() }
+}
+
 /// From the best that could be, downwards until nothing contradicts.
 fn spread(
     function: &Function,
@@ -296,12 +251,12 @@ fn spread(
     uniform: &[bool],
     early: &[bool],
     masked: &[Masked],
-    company: &Company<'_>,
+    lanes: u32,
 ) -> Vec<State> {
     let mut states: Vec<State> = (0..function.values.len())
         .map(|index| match &function.values[index].inst {
             Inst::Input(input @ (Input::Linear | Input::Packed | Input::Thread(Axis::X))) => {
-                State::Line(1, company.zeros(*input))
+                State::Line(1, zeros(*input, lanes))
             }
             // In the frame of a group, words of its threads lie side by side.
             Inst::Input(Input::Frame) => State::Line(4, 0),
@@ -327,7 +282,7 @@ fn spread(
                 if uniform[value.0 as usize] {
                     continue;
                 }
-                let state = state_of(function, *value, &states, early[value.0 as usize], company);
+                let state = state_of(function, *value, &states, early[value.0 as usize], lanes);
                 changed |= std::mem::replace(&mut states[value.0 as usize], state) != state;
             }
         }
@@ -366,7 +321,7 @@ fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: 
     state
 }
 
-fn state_of(function: &Function, value: Value, states: &[State], early: bool, company: &Company<'_>) -> State {
+fn state_of(function: &Function, value: Value, states: &[State], early: bool, lanes: u32) -> State {
     let definition = &function.values[value.0 as usize];
     let of = |value: Value| states[value.0 as usize];
     let (mut unknown, mut same) = (false, true);
@@ -412,13 +367,10 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool, co
         Inst::Binary(Binary::Shl, a, b) => {
             known(*b).map(|places| (stride(*a).wrapping_shl(places as u32), zeros(*a) + places as u32 % 64))
         }
-        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask, company.lanes)),
+        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask, lanes)),
         Inst::Binary(Binary::ShrU | Binary::ShrS, a, b) => known(*b)
-            .filter(|places| of(*a).own_bits(company.lanes).is_some_and(|bits| *places >= i64::from(bits)))
+            .filter(|places| of(*a).own_bits(lanes).is_some_and(|bits| *places >= i64::from(bits)))
             .map(|_| (0, 0)),
-        Inst::Binary(op, a, b) if op.compares() && early && company.deciding.get(value.0 as usize) == Some(&true) => {
-            [a, b].iter().all(|line| stride(**line).unsigned_abs() <= MOST_STRIDE).then_some((0, 0))
-        }
         Inst::Select(condition, a, b) if stride(*condition) == 0 && stride(*a) == stride(*b) => {
             Some((stride(*a), zeros(*a).min(zeros(*b))))
         }

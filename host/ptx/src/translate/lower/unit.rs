@@ -178,10 +178,13 @@ impl<'a> Unit<'a> {
         }
         let insts = &self.function.blocks[block as usize].insts;
         let ends = self.ends(insts);
+        // What is found out in front of the branch.
+        let later =
+            self.lanes.as_ref().and_then(|lanes| lanes.decision(block)).map_or(&[][..], |decision| &decision.indices);
         // What is still to be written for each of the groups that stand side by side.
         let mut waiting = Vec::new();
         for (index, value) in insts.iter().enumerate() {
-            if uniform[value.0 as usize] || self.plan.inlined[value.0 as usize] {
+            if uniform[value.0 as usize] || self.plan.inlined[value.0 as usize] || later.contains(&index) {
                 continue;
             }
             if self.for_each_group(*value) {

@@ -9,6 +9,7 @@ use wasm_encoder::ValType;
 use super::unit::{Locals, Unit};
 use crate::translate::ir::{Binary, Inst, Kind, Unary, Value};
 use crate::translate::lanes::{LANES, Shape, Shapes};
+use crate::translate::lazy::Decision;
 use crate::translate::masking::Masked;
 
 /// What of a value is put on the stack.
@@ -36,6 +37,8 @@ pub struct Lanes<'a> {
     groups: u32,
     /// For which of them code is written.
     group: u32,
+    /// By block, what decides the branch at its end without vectors.
+    decisions: &'a [Option<Decision>],
     /// What is read of values at present.
     pub part: Part,
     /// Labels open within the unit; behind them are those of the places where the group parts.
@@ -57,8 +60,13 @@ impl<'a> Lanes<'a> {
     }
 
     /// For so many groups side by side.
-    pub fn side_by_side(found: &'a Shapes, groups: u32) -> Self {
-        Self { groups, ..Self::new(found) }
+    pub fn side_by_side(found: &'a Shapes, groups: u32, decisions: &'a [Option<Decision>]) -> Self {
+        Self { groups, decisions, ..Self::new(found) }
+    }
+
+    /// What decides the branch at the end of a block without vectors.
+    pub fn decision(&self, block: u32) -> Option<&'a Decision> {
+        self.decisions.get(block as usize).and_then(Option::as_ref)
     }
 
     /// With a label for each place where the group parts.
@@ -70,6 +78,7 @@ impl<'a> Lanes<'a> {
             running: None,
             groups: 1,
             group: 0,
+            decisions: &[],
             part: Part::Base,
             depth: 0,
             labels,
@@ -114,7 +123,7 @@ pub const LOWER_HALVES: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 
 /// The upper half of a vector, twice.
 pub const UPPER_HALF: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15];
 
-impl Unit<'_> {
+impl<'a> Unit<'a> {
     /// How a value is held.
     pub fn shape(&self, value: Value) -> Shape {
         self.lanes.as_ref().map_or(Shape::SAME, |lanes| lanes.shapes[value.0 as usize])
@@ -302,6 +311,13 @@ impl Unit<'_> {
             self.base(condition);
             return;
         }
+        if let Some(decision) = self.decision() {
+            if self.splits(decision) {
+                self.sink().br_if(away);
+            }
+            self.decided(condition);
+            return;
+        }
         if self.group_count() > 1 {
             self.agreed_by_groups(condition, away);
             return;
@@ -342,15 +358,60 @@ impl Unit<'_> {
 
     /// Before a line is computed: lets the group part, or gives it up, where what it is made of would not be a line of its lanes after all.
     pub fn is_one(&mut self, line: Value) {
-        let asked = match self.function.inst(line) {
-            Inst::Unary(Unary::Widen { signed }, operand) => self.wraps(*operand, *signed),
-            Inst::Binary(Binary::Eq | Binary::Ne, a, b) => self.meets(*a, *b),
-            Inst::Binary(op, a, b) if op.compares() => self.changes(*op, *a, *b),
-            _ => false,
-        };
-        if asked {
+        if let Inst::Unary(Unary::Widen { signed }, operand) = self.function.inst(line)
+            && self.wraps(*operand, *signed)
+        {
             let away = self.lanes.as_ref().map_or(0, Lanes::away);
             self.sink().br_if(away);
+        }
+    }
+
+    /// What decides the branch behind the block that is written, if no vectors do.
+    pub fn decision(&self) -> Option<&'a Decision> {
+        self.lanes.as_ref().and_then(|lanes| lanes.decision(lanes.at.0))
+    }
+
+    /// Puts on the stack whether lanes may disagree on one of the comparisons that decide a branch; nothing if they cannot.
+    fn splits(&mut self, decision: &Decision) -> bool {
+        let block = self.lanes.as_ref().map_or(0, |lanes| lanes.at.0);
+        let mut any = false;
+        for index in &decision.indices {
+            let asked = match self.function.inst(self.function.blocks[block as usize].insts[*index]) {
+                Inst::Binary(Binary::Eq | Binary::Ne, a, b) => self.meets(*a, *b),
+                Inst::Binary(op, a, b) if op.compares() => self.changes(*op, *a, *b),
+                _ => false,
+            };
+            if asked && any {
+                self.sink().i32_or();
+            }
+            any |= asked;
+        }
+        any
+    }
+
+    /// Puts on the stack what a decision comes to if all lanes agree on all that it is made of.
+    fn decided(&mut self, value: Value) {
+        if self.shape(value) == Shape::SAME {
+            self.base(value);
+            return;
+        }
+        match self.function.inst(value) {
+            Inst::Unary(_, a) => {
+                self.decided(*a);
+                self.sink().i32_eqz();
+            }
+            Inst::Binary(op @ (Binary::And | Binary::Or | Binary::Xor), a, b) => {
+                self.decided(*a);
+                self.decided(*b);
+                let mut sink = self.sink();
+                match op {
+                    Binary::And => sink.i32_and(),
+                    Binary::Or => sink.i32_or(),
+                    _ => sink.i32_xor(),
+                };
+            }
+            Inst::Binary(op, a, b) => self.with_part(Part::Base, |unit| unit.binary(*op, *a, *b)),
+            _ => self.base(value),
         }
     }
 
