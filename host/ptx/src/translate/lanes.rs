@@ -48,6 +48,9 @@ pub const MOST_STRIDE: u64 = 1 << 24;
 /// Instructions and blocks of a body, at most: the vector form comes on top of the scalar one, and both have to be compiled.
 const MOST_INSTRUCTIONS: usize = 1500;
 
+/// Times that a lane is asked whether it runs, at most, for a branch of groups that run side by side.
+const MOST_ASKED: u32 = 128;
+
 /// How a value is held by a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -104,7 +107,7 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
         refuse(&function.values[value.0 as usize], pure)?;
     }
     let stored = stored_before(function, graph);
-    let found = Shapes::new(function, graph, uniform, &early(function, graph, &stored), |_| false);
+    let found = Shapes::new(function, graph, uniform, &early(function, graph, &stored), Row::GROUP, |_| false);
     agrees_early(function, graph, &found, &stored)?;
     Ok(found)
 }
@@ -113,7 +116,9 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
 pub fn shapes_side_by_side(function: &Function, graph: &Graph, uniform: &[bool], groups: u32) -> Option<Shapes> {
     let stored = stored_before(function, graph);
     let early = early(function, graph, &stored);
-    let shapes = held(function, graph, &spread(function, graph, uniform, &early, &[], groups * LANES));
+    // Rows begin anywhere.
+    let row = Row { groups, ..Row::GROUP };
+    let shapes = held(function, graph, &spread(function, graph, uniform, &early, &[], row));
     let found = Shapes { shapes, masked: Vec::new() };
     agrees_early(function, graph, &found, &stored).is_ok().then_some(found)
 }
@@ -150,10 +155,17 @@ pub struct Shapes {
 
 impl Shapes {
     /// Blocks that are `left` are not part of what is run without interruption.
-    fn new(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], left: impl Fn(u32) -> bool) -> Self {
+    fn new(
+        function: &Function,
+        graph: &Graph,
+        uniform: &[bool],
+        early: &[bool],
+        row: Row,
+        left: impl Fn(u32) -> bool,
+    ) -> Self {
         let mut masked = candidates(function, graph);
-        masked.retain(|masked| !left(masked.side) && !left(masked.join));
-        let states = spread(function, graph, uniform, early, &masked, LANES);
+        masked.retain(|masked| !left(masked.side) && !left(masked.join) && row.affords(function, masked));
+        let states = spread(function, graph, uniform, early, &masked, row);
         let shapes = held(function, graph, &states);
         let whole = |masked: &Masked| {
             let insts = &function.blocks[masked.side as usize].insts;
@@ -187,7 +199,19 @@ pub fn shapes_in_lockstep(
     if insts.sum::<usize>() + graph.order.len() > MOST_INSTRUCTIONS {
         return Err(Obstacle::TooLarge);
     }
-    Ok(Shapes::new(function, graph, uniform, &vec![true; function.values.len()], left))
+    Ok(Shapes::new(function, graph, uniform, &vec![true; function.values.len()], Row::GROUP, left))
+}
+
+/// The same for several groups of a warp side by side.
+pub fn shapes_in_lockstep_side_by_side(
+    function: &Function,
+    graph: &Graph,
+    uniform: &[bool],
+    groups: u32,
+    left: impl Fn(u32) -> bool,
+) -> Shapes {
+    let row = Row { groups, linear_zeros: (groups * LANES).trailing_zeros() };
+    Shapes::new(function, graph, uniform, &vec![true; function.values.len()], row, left)
 }
 
 /// Effects that are not the same when lanes take turns at each instruction, and memory that belongs to one thread.
@@ -239,9 +263,31 @@ fn early(function: &Function, graph: &Graph, stored: &[bool]) -> Vec<bool> {
     early
 }
 
-/// Of what is known of the first lane's: its place along x is a multiple of all lanes; its linear index only of those of a group, since rows begin anywhere.
-fn zeros(input: Input, lanes: u32) -> u32 {
-    if input == Input::Linear { LANES.trailing_zeros() } else { lanes.trailing_zeros() }
+/// Threads that run side by side, neighbours in a row of the block. Their first one's place in the row is a multiple of their number.
+#[derive(Clone, Copy)]
+struct Row {
+    groups: u32,
+    /// Of the first one's linear index, so many of the lowest bits are 0.
+    linear_zeros: u32,
+}
+
+impl Row {
+    const GROUP: Self = Self { groups: 1, linear_zeros: LANES.trailing_zeros() };
+
+    fn lanes(self) -> u32 {
+        self.groups * LANES
+    }
+
+    /// Whether the code is not too long in which each lane is asked whether it makes the accesses of a branch.
+    fn affords(self, function: &Function, masked: &Masked) -> bool {
+        let insts = function.blocks[masked.side as usize].insts.iter();
+        let accesses = insts.filter(|value| matches!(function.inst(**value), Inst::Load(..) | Inst::Store(..)));
+        self.groups == 1 || accesses.count() as u32 * self.lanes() <= MOST_ASKED
+    }
+
+    fn zeros(self, input: Input) -> u32 {
+        if input == Input::Linear { self.linear_zeros } else { self.lanes().trailing_zeros() }
+    }
 }
 
 /// From the best that could be, downwards until nothing contradicts.
@@ -251,12 +297,12 @@ fn spread(
     uniform: &[bool],
     early: &[bool],
     masked: &[Masked],
-    lanes: u32,
+    row: Row,
 ) -> Vec<State> {
     let mut states: Vec<State> = (0..function.values.len())
         .map(|index| match &function.values[index].inst {
             Inst::Input(input @ (Input::Linear | Input::Packed | Input::Thread(Axis::X))) => {
-                State::Line(1, zeros(*input, lanes))
+                State::Line(1, row.zeros(*input))
             }
             // In the frame of a group, words of its threads lie side by side.
             Inst::Input(Input::Frame) => State::Line(4, 0),
@@ -282,7 +328,7 @@ fn spread(
                 if uniform[value.0 as usize] {
                     continue;
                 }
-                let state = state_of(function, *value, &states, early[value.0 as usize], lanes);
+                let state = state_of(function, *value, &states, early[value.0 as usize], row);
                 changed |= std::mem::replace(&mut states[value.0 as usize], state) != state;
             }
         }
@@ -321,7 +367,7 @@ fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: 
     state
 }
 
-fn state_of(function: &Function, value: Value, states: &[State], early: bool, lanes: u32) -> State {
+fn state_of(function: &Function, value: Value, states: &[State], early: bool, row: Row) -> State {
     let definition = &function.values[value.0 as usize];
     let of = |value: Value| states[value.0 as usize];
     let (mut unknown, mut same) = (false, true);
@@ -367,9 +413,9 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool, la
         Inst::Binary(Binary::Shl, a, b) => {
             known(*b).map(|places| (stride(*a).wrapping_shl(places as u32), zeros(*a) + places as u32 % 64))
         }
-        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask, lanes)),
+        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask, row.lanes())),
         Inst::Binary(Binary::ShrU | Binary::ShrS, a, b) => known(*b)
-            .filter(|places| of(*a).own_bits(lanes).is_some_and(|bits| *places >= i64::from(bits)))
+            .filter(|places| of(*a).own_bits(row.lanes()).is_some_and(|bits| *places >= i64::from(bits)))
             .map(|_| (0, 0)),
         Inst::Select(condition, a, b) if stride(*condition) == 0 && stride(*a) == stride(*b) => {
             Some((stride(*a), zeros(*a).min(zeros(*b))))

@@ -25,7 +25,8 @@ use crate::translate::graph::Graph;
 use crate::translate::if_conversion::{convert_one, join_chains};
 use crate::translate::ir::{Function, Program, Value};
 use crate::translate::lanes::{LANES, Shape, Shapes, shapes, shapes_side_by_side};
-use crate::translate::lazy::{Decision, decisions};
+use crate::translate::lazy::decisions;
+use crate::translate::parting::SideBySide;
 
 /// Index of `threads`, behind `run`.
 const THREADS: u32 = 1;
@@ -44,13 +45,6 @@ pub struct Wide {
     uniform: Vec<bool>,
     found: Shapes,
     side_by_side: Option<SideBySide>,
-}
-
-/// What is known of groups side by side.
-struct SideBySide {
-    groups: u32,
-    found: Shapes,
-    decisions: Vec<Option<Decision>>,
 }
 
 impl Wide {
@@ -183,7 +177,7 @@ fn groups_side_by_side<'a>(unit: &mut Unit<'a>, wide: &'a Wide, locals: &Locals,
     sink.local_get(x).local_get(locals.again).i32_ge_u().i32_and();
     sink.local_get(locals.patience_side_by_side).i32_const(0).i32_ne().i32_and().if_(BlockType::Empty);
     sink.block(BlockType::Empty).block(BlockType::Empty);
-    let one = unit.lanes.replace(Lanes::side_by_side(&own.found, own.groups, &own.decisions));
+    let one = unit.lanes.replace(Lanes::side_by_side(own));
     let kept = unit.common_locals(&wide.uniform);
     let kept = unit.swap_locals(kept);
     structure::write(unit, &wide.graph, &wide.uniform, &BodyExits(1));

@@ -14,6 +14,29 @@ impl Unit<'_> {
         self.lanes.as_ref().is_some_and(|lanes| lanes.running.is_some())
     }
 
+    /// Writes to a local the lanes for which the condition of a branch holds.
+    pub fn lanes_taking(&mut self, masked: &Masked, taken: u32) {
+        let Some(decision) = self.decision() else {
+            self.lanes_where(masked.condition);
+            self.sink().local_set(taken);
+            return;
+        };
+        let splits = self.splits(decision);
+        if splits {
+            self.sink().if_(BlockType::Empty);
+            self.define_for_each_group(masked.branch, &decision.indices);
+            self.lanes_where(masked.condition);
+            self.sink().local_set(taken).else_();
+        }
+        let all = self.all_lanes();
+        self.sink().i32_const(all as i32).i32_const(0);
+        self.decided(masked.condition);
+        self.sink().select().local_set(taken);
+        if splits {
+            self.sink().end();
+        }
+    }
+
     /// Writes the side of a branch, of whose lanes those in the local `taken` find that the condition holds, and what the parameters behind it become.
     pub fn masked_side(&mut self, masked: &Masked, taken: u32, uniform: &[bool], depth: u32) {
         let function = self.function;
@@ -22,7 +45,8 @@ impl Unit<'_> {
         let running = self.code.local(ValType::I32);
         self.sink().local_get(taken);
         if masked.inverted {
-            self.sink().i32_const((1 << LANES) - 1).i32_xor();
+            let all = self.all_lanes();
+            self.sink().i32_const(all as i32).i32_xor();
         }
         self.sink().local_set(running);
         self.set_running(Some(running));
@@ -49,11 +73,15 @@ impl Unit<'_> {
                 self.argument(*parameter, *yes, &mut targets);
                 continue;
             }
-            self.vector_select(*parameter, masked.condition, [*yes, *no]);
-            targets.push(self.local_of(*parameter));
-            if self.locals_of(*parameter) > 1 {
-                targets.push(self.second_of(*parameter));
+            for group in 0..self.group_count() {
+                self.turn_to(group);
+                self.vector_select(*parameter, masked.condition, [*yes, *no]);
+                targets.push(self.local_of(*parameter));
+                if self.locals_of(*parameter) > 1 {
+                    targets.push(self.second_of(*parameter));
+                }
             }
+            self.turn_to(0);
         }
         for target in targets.into_iter().rev() {
             self.sink().local_set(target);
@@ -63,9 +91,17 @@ impl Unit<'_> {
     /// Does something for each lane that runs.
     fn each_running(&mut self, mut write: impl FnMut(&mut Self, u32)) {
         let running = self.lanes.as_ref().and_then(|lanes| lanes.running).unwrap_or(0);
+        if self.group_count() > 1 {
+            let group = self.place(0);
+            self.sink().local_get(running).i32_const(0xf << group).i32_and().if_(BlockType::Empty);
+        }
         for lane in 0..LANES {
-            self.sink().local_get(running).i32_const(1 << lane).i32_and().if_(BlockType::Empty);
+            let bit = 1_u32 << self.place(lane);
+            self.sink().local_get(running).i32_const(bit as i32).i32_and().if_(BlockType::Empty);
             self.with_part(Part::Lane(lane), |unit| write(unit, lane));
+            self.sink().end();
+        }
+        if self.group_count() > 1 {
             self.sink().end();
         }
     }

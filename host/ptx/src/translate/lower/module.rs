@@ -38,6 +38,9 @@ pub const YIELDED: u32 = 1;
 /// Index of the global that says that neighbouring threads of the launch's blocks may run as groups: each group lies in one row.
 pub const GROUPED: u32 = 2;
 
+/// Index of the global that says the same of all groups that can run side by side.
+pub const SIDE_BY_SIDE: u32 = 3;
+
 /// Functions of the generated module, in the order of their indices.
 pub struct Functions {
     types: Vec<(Vec<ValType>, Vec<ValType>)>,
@@ -97,6 +100,8 @@ pub struct Parts<'a> {
     pub first_lockstep: u32,
     /// … and which regions have one.
     pub lockstep: Vec<u32>,
+    /// How many groups of a warp can run side by side.
+    pub side_by_side: Option<u32>,
     /// Index of the first routine's function.
     pub first_routine: u32,
     /// The types of indirect calls by their number of arguments.
@@ -160,6 +165,7 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         first_region,
         first_lockstep,
         lockstep: together.as_ref().map(lockstep::Together::numbers).unwrap_or_default(),
+        side_by_side: together.as_ref().and_then(lockstep::Together::side_by_side),
         first_routine: first_lockstep + together.as_ref().map_or(0, lockstep::Together::functions),
         indirect_types: &indirect_types,
     };
@@ -330,7 +336,7 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u
     memories.memory(memory(u64::from(parts.layout.frames).div_ceil(PAGE), None, false));
     module.section(&memories);
     let mut globals = GlobalSection::new();
-    for _ in [TRAP, YIELDED, GROUPED] {
+    for _ in [TRAP, YIELDED, GROUPED, SIDE_BY_SIDE] {
         let ty = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
         globals.global(ty, &ConstExpr::i32_const(0));
     }

@@ -14,7 +14,7 @@ use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::clear;
 use super::frames::place;
-use super::module::{Functions, GROUPED, Parts, YIELDED, block_index, prologue, trap};
+use super::module::{Functions, GROUPED, Parts, SIDE_BY_SIDE, YIELDED, block_index, prologue, trap};
 use super::region::at;
 use super::unit::{Code, PRIVATE};
 use crate::kernel::{Launch, trap as reason};
@@ -55,9 +55,12 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     sink.i32_const(0).i32_load(size(2)).i32_mul().local_tee(threads);
     sink.i32_const(31).i32_add().i32_const(5).i32_shr_u().local_set(warps);
     if parts.frames.grouped {
-        // A group lies in one row: all rows are of whole groups, or there is one row only.
-        sink.local_get(width).i32_const(LANES as i32 - 1).i32_and().i32_eqz();
-        sink.local_get(width).local_get(threads).i32_eq().i32_or().global_set(GROUPED);
+        // What runs at once lies in one row: all rows are of whole groups, or there is one row only.
+        let groups = parts.side_by_side.map(|groups| (groups, SIDE_BY_SIDE));
+        for (groups, global) in [(1, GROUPED)].into_iter().chain(groups) {
+            sink.local_get(width).i32_const((groups * LANES) as i32 - 1).i32_and().i32_eqz();
+            sink.local_get(width).local_get(threads).i32_eq().i32_or().global_set(global);
+        }
     }
     // Each thread's place, once for all blocks.
     each_frame(&mut sink, parts, index, frame, threads, |sink| {

@@ -175,6 +175,9 @@ impl<'a> Unit<'a> {
     pub fn block(&mut self, block: u32, uniform: &[bool], depth: u32) {
         if let Some(lanes) = &mut self.lanes {
             lanes.depth = depth;
+            if let Some(received) = lanes.received_at.remove(&block) {
+                lanes.received = received;
+            }
         }
         let insts = &self.function.blocks[block as usize].insts;
         let ends = self.ends(insts);
@@ -242,6 +245,15 @@ impl<'a> Unit<'a> {
             }
         }
         self.turn_to(0);
+    }
+
+    /// Defines what was left to be found out in front of a block's branch.
+    pub fn define_for_each_group(&mut self, block: u32, indices: &[usize]) {
+        self.groups(block, indices, &HashMap::new());
+        let end = self.function.blocks[block as usize].insts.len();
+        if let Some(lanes) = &mut self.lanes {
+            lanes.at = (block, end);
+        }
     }
 
     fn instruction(&mut self, block: u32, index: usize) {

@@ -6,11 +6,13 @@ use std::collections::HashMap;
 
 use wasm_encoder::ValType;
 
+use super::exchange::Received;
 use super::unit::{Locals, Unit};
 use crate::translate::ir::{Binary, Inst, Kind, Unary, Value};
 use crate::translate::lanes::{LANES, Shape, Shapes};
 use crate::translate::lazy::Decision;
 use crate::translate::masking::Masked;
+use crate::translate::parting::SideBySide;
 
 /// What of a value is put on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +49,10 @@ pub struct Lanes<'a> {
     labels: HashMap<(u32, usize), u32>,
     /// Which instruction is written.
     pub at: (u32, usize),
-    /// Locals with what lanes got from each other, the result and who took part, where it does not come from their frames.
-    pub received: [Option<u32>; 2],
+    /// By group, what lanes got from each other where it does not come from their frames.
+    pub received: Vec<Received>,
+    /// The same for blocks that are still to be written.
+    pub received_at: HashMap<u32, Vec<Received>>,
     /// The second locals of values of 64 bits.
     pub seconds: Locals,
 }
@@ -60,13 +64,19 @@ impl<'a> Lanes<'a> {
     }
 
     /// For so many groups side by side.
-    pub fn side_by_side(found: &'a Shapes, groups: u32, decisions: &'a [Option<Decision>]) -> Self {
-        Self { groups, decisions, ..Self::new(found) }
+    pub fn side_by_side(side_by_side: &'a SideBySide) -> Self {
+        Self::side_by_side_parting(side_by_side, HashMap::new())
     }
 
     /// What decides the branch at the end of a block without vectors.
     pub fn decision(&self, block: u32) -> Option<&'a Decision> {
         self.decisions.get(block as usize).and_then(Option::as_ref)
+    }
+
+    /// For several groups of a warp, with a label for each place where they part.
+    pub fn side_by_side_parting(side_by_side: &'a SideBySide, labels: HashMap<(u32, usize), u32>) -> Self {
+        let SideBySide { groups, found, decisions } = side_by_side;
+        Self { groups: *groups, decisions, ..Self::parting(found, labels) }
     }
 
     /// With a label for each place where the group parts.
@@ -83,9 +93,15 @@ impl<'a> Lanes<'a> {
             depth: 0,
             labels,
             at: (0, 0),
-            received: [None; 2],
+            received: Vec::new(),
+            received_at: HashMap::new(),
             seconds: HashMap::new(),
         }
+    }
+
+    /// The group for which code is written.
+    pub fn group(&self) -> u32 {
+        self.group
     }
 
     /// Whether a block ends with a branch whose side is run for some lanes only.
@@ -313,7 +329,7 @@ impl<'a> Unit<'a> {
         }
         if let Some(decision) = self.decision() {
             if self.splits(decision) {
-                self.sink().br_if(away);
+                self.leave_undecided(condition, decision, away);
             }
             self.decided(condition);
             return;
@@ -329,6 +345,24 @@ impl<'a> Unit<'a> {
         self.sink().i32x4_bitmask().local_tee(bits).i32_const(1).i32_sub().i32_const(mixed).i32_lt_u().br_if(away);
         self.sink().local_get(bits);
         self.code.release(bits);
+    }
+
+    /// Puts a bit for each lane on the stack: where a value is not 0.
+    pub fn lanes_where(&mut self, value: Value) {
+        for group in 0..self.group_count() {
+            self.turn_to(group);
+            self.mask(value);
+            self.sink().i32x4_bitmask();
+            if group > 0 {
+                self.sink().i32_const((group * LANES) as i32).i32_shl().i32_or();
+            }
+        }
+        self.turn_to(0);
+    }
+
+    /// All lanes as such bits.
+    pub fn all_lanes(&self) -> u32 {
+        u32::MAX >> (u32::BITS - self.lane_count())
     }
 
     fn agreed_by_groups(&mut self, condition: Value, away: u32) {
@@ -366,13 +400,25 @@ impl<'a> Unit<'a> {
         }
     }
 
+    /// Where what is on the stack says so: to a label. What threads find who go on there one by one is computed before.
+    fn leave_undecided(&mut self, condition: Value, decision: &Decision, away: u32) {
+        if !self.plan.global[condition.0 as usize] {
+            self.sink().br_if(away);
+            return;
+        }
+        let block = self.lanes.as_ref().map_or(0, |lanes| lanes.at.0);
+        self.sink().if_(wasm_encoder::BlockType::Empty);
+        self.define_for_each_group(block, &decision.indices);
+        self.sink().br(away + 1).end();
+    }
+
     /// What decides the branch behind the block that is written, if no vectors do.
     pub fn decision(&self) -> Option<&'a Decision> {
         self.lanes.as_ref().and_then(|lanes| lanes.decision(lanes.at.0))
     }
 
     /// Puts on the stack whether lanes may disagree on one of the comparisons that decide a branch; nothing if they cannot.
-    fn splits(&mut self, decision: &Decision) -> bool {
+    pub fn splits(&mut self, decision: &Decision) -> bool {
         let block = self.lanes.as_ref().map_or(0, |lanes| lanes.at.0);
         let mut any = false;
         for index in &decision.indices {
@@ -390,7 +436,7 @@ impl<'a> Unit<'a> {
     }
 
     /// Puts on the stack what a decision comes to if all lanes agree on all that it is made of.
-    fn decided(&mut self, value: Value) {
+    pub fn decided(&mut self, value: Value) {
         if self.shape(value) == Shape::SAME {
             self.base(value);
             return;
