@@ -112,15 +112,42 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
     Ok(found)
 }
 
-/// The same for several groups side by side, of a body that has shapes for one. Here no branch is run for some lanes only.
+/// The same for several groups side by side, of a body that has shapes for one. Here the branches that are run for some lanes only are those before the first store, where neighbours read
+/// neighbouring elements: such lanes may read all of them, if they lie in the memory.
 pub fn shapes_side_by_side(function: &Function, graph: &Graph, uniform: &[bool], groups: u32) -> Option<Shapes> {
     let stored = stored_before(function, graph);
     let early = early(function, graph, &stored);
     // Rows begin anywhere.
     let row = Row { groups, ..Row::GROUP };
-    let shapes = held(function, graph, &spread(function, graph, uniform, &early, &[], row));
-    let found = Shapes { shapes, masked: Vec::new() };
-    agrees_early(function, graph, &found, &stored).is_ok().then_some(found)
+    let before_stores = |masked: &Masked| {
+        let side = &function.blocks[masked.side as usize].insts;
+        !stored[masked.side as usize] && !side.iter().any(|value| stores(function.inst(*value)))
+    };
+    let mut masked = candidates(function, graph);
+    masked.retain(before_stores);
+    loop {
+        let shapes = held(function, graph, &spread(function, graph, uniform, &early, &masked, row));
+        let fits = |masked: &Masked| {
+            let side = &function.blocks[masked.side as usize].insts;
+            let whole = side.iter().all(|value| !wraps(function, *value, &shapes));
+            whole && side.iter().all(|value| reads_neighbours(function, *value, &shapes))
+        };
+        let kept: Vec<Masked> = masked.iter().copied().filter(fits).collect();
+        if kept.len() < masked.len() {
+            masked = kept;
+            continue;
+        }
+        masked.retain(|masked| shapes[masked.condition.0 as usize] != Shape::SAME);
+        let found = Shapes { shapes, masked };
+        return agrees_early(function, graph, &found, &stored).is_ok().then_some(found);
+    }
+}
+
+/// Whether an instruction, if it reads memory, reads one number for all lanes or what lies side by side.
+fn reads_neighbours(function: &Function, value: Value, shapes: &[Shape]) -> bool {
+    let Inst::Load(access, address) = function.inst(value) else { return true };
+    let step = shapes[address.0 as usize];
+    step == Shape::SAME || step == Shape::Line(access.bytes.into()) && access.bytes == function.kind(value).bytes()
 }
 
 /// Whether lanes that disagree do so before the first store.

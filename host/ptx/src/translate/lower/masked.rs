@@ -2,10 +2,11 @@
 
 use wasm_encoder::{BlockType, ValType};
 
-use super::unit::Unit;
-use super::vector::Part;
-use crate::translate::ir::{Edge, Kind, Terminator, Value};
-use crate::translate::lanes::LANES;
+use super::module::PAGE;
+use super::unit::{DEVICE, Unit};
+use super::vector::{Lanes, Part};
+use crate::translate::ir::{Access, Edge, Inst, Kind, Memory, Terminator, Value};
+use crate::translate::lanes::{LANES, Shape};
 use crate::translate::masking::Masked;
 
 impl Unit<'_> {
@@ -111,8 +112,63 @@ impl Unit<'_> {
         self.each_running(|unit, _| unit.expression(value));
     }
 
-    /// Each lane that runs reads memory; the others get 0.
+    /// Each lane that runs reads memory; what the others get is nothing that is used. Where neighbours read neighbouring elements, all do, as long as these lie in the memory.
     pub fn masked_load(&mut self, value: Value) {
+        let Inst::Load(access, address) = self.function.inst(value) else { return };
+        let bytes = self.function.kind(value).bytes();
+        let neighbours = self.shape(*address) == Shape::Line(bytes.into()) && access.bytes == bytes;
+        if !neighbours || access.memory != Memory::Device {
+            self.load_each_running(value);
+            return;
+        }
+        if let Some(away) = self.lanes.as_ref().filter(|lanes| lanes.gives_up).map(Lanes::away) {
+            self.lies_within(*access, *address);
+            self.sink().i32_eqz().br_if(away);
+            self.vector_load(value, *access, *address);
+            return;
+        }
+        let result = if bytes == 8 { vec![ValType::V128; 2] } else { vec![ValType::V128] };
+        let [one, other] = [0; 2].map(|_| self.code.local(ValType::V128));
+        let locals = &[one, other][..result.len()];
+        self.lies_within(*access, *address);
+        self.sink().if_(BlockType::Empty);
+        self.vector_load(value, *access, *address);
+        for local in locals.iter().rev() {
+            self.sink().local_set(*local);
+        }
+        self.sink().else_();
+        self.load_each_running(value);
+        for local in locals.iter().rev() {
+            self.sink().local_set(*local);
+        }
+        self.sink().end();
+        for local in locals {
+            self.sink().local_get(*local);
+        }
+        [one, other].into_iter().for_each(|local| self.code.release(local));
+    }
+
+    /// Puts on the stack whether the present group's elements at an address lie in the device memory.
+    fn lies_within(&mut self, access: Access, address: Value) {
+        let first = access.offset + u64::from(self.place(0) * access.bytes);
+        let end = first + u64::from(LANES * access.bytes);
+        if end > PAGE {
+            self.sink().i32_const(0);
+            return;
+        }
+        self.base(address);
+        let mut sink = self.sink();
+        // A memory without any page has no element, wherever that is looked for.
+        sink.memory_size(DEVICE)
+            .i64_const(PAGE.trailing_zeros().into())
+            .i64_shl()
+            .i64_const(end as i64)
+            .i64_sub()
+            .i64_le_u();
+    }
+
+    /// Each lane that runs reads memory; the others get 0.
+    fn load_each_running(&mut self, value: Value) {
         let kind = self.function.kind(value);
         let (one, both) = (self.code.local(ValType::V128), self.code.local(ValType::V128));
         let vectors = [one, both];

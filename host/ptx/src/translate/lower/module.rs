@@ -24,8 +24,8 @@ use crate::translate::uniform::uniform;
 /// Offsets in a function and where in the text what stands there comes from.
 pub type Places = Vec<(u32, Position)>;
 
-/// Pages of a memory.
-const PAGE: u64 = 65_536;
+/// Bytes of a page of memory.
+pub const PAGE: u64 = 65_536;
 /// Blocks of a graph that cannot be structured, at most: all of them become one loop round a table, in which every value lives everywhere. A thousand take the
 /// compiler a gigabyte.
 const MOST_TANGLED: usize = 500;
@@ -306,6 +306,22 @@ pub fn block_index(code: &mut Code, first: u32) {
     sink.i32_const(0).local_get(first);
     sink.i32_const(0).i64_load32_u(at(Launch::GRID)).i64_div_u();
     sink.i32_const(0).i64_load32_u(at(Launch::GRID + 4)).i64_div_u().i64_store32(at(Launch::BLOCK_INDEX + 8));
+}
+
+/// Goes on from where one block lies in the grid to where the next one does: without the divisions, which would take as long as a few hundred threads of a small kernel.
+pub fn next_block_index(code: &mut Code) {
+    let at = |offset: u32| wasm_encoder::MemArg { offset: u64::from(offset), align: 2, memory_index: PRIVATE };
+    let place = code.local(ValType::I32);
+    let mut sink = code.sink();
+    sink.block(wasm_encoder::BlockType::Empty);
+    for axis in [0, 4, 8] {
+        sink.i32_const(0).i32_const(0).i32_load(at(Launch::BLOCK_INDEX + axis)).i32_const(1).i32_add();
+        sink.local_tee(place).i32_store(at(Launch::BLOCK_INDEX + axis));
+        sink.local_get(place).i32_const(0).i32_load(at(Launch::GRID + axis)).i32_ne().br_if(0);
+        sink.i32_const(0).i32_const(0).i32_store(at(Launch::BLOCK_INDEX + axis));
+    }
+    sink.end();
+    code.release(place);
 }
 
 fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u8>, Places) {

@@ -41,6 +41,8 @@ pub struct Lanes<'a> {
     group: u32,
     /// By block, what decides the branch at its end without vectors.
     decisions: &'a [Option<Decision>],
+    /// Whether what runs can be given up where only some lanes run.
+    pub gives_up: bool,
     /// What is read of values at present.
     pub part: Part,
     /// Labels open within the unit; behind them are those of the places where the group parts.
@@ -65,7 +67,7 @@ impl<'a> Lanes<'a> {
 
     /// For so many groups side by side.
     pub fn side_by_side(side_by_side: &'a SideBySide) -> Self {
-        Self::side_by_side_parting(side_by_side, HashMap::new())
+        Self { gives_up: true, ..Self::side_by_side_parting(side_by_side, HashMap::new()) }
     }
 
     /// What decides the branch at the end of a block without vectors.
@@ -89,6 +91,7 @@ impl<'a> Lanes<'a> {
             groups: 1,
             group: 0,
             decisions: &[],
+            gives_up: false,
             part: Part::Base,
             depth: 0,
             labels,

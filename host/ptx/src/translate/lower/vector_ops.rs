@@ -349,7 +349,7 @@ impl Unit<'_> {
 
     /// Neighbouring elements in one access. It lies within what the lanes would have read; an address that wraps round is that of a first lane far beyond the
     /// memory.
-    fn vector_load(&mut self, value: Value, access: Access, address: Value) -> bool {
+    pub fn vector_load(&mut self, value: Value, access: Access, address: Value) -> bool {
         if let Some(received) = self.received(access, address) {
             self.sink().local_get(received);
             return true;
