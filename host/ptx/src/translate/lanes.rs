@@ -113,7 +113,7 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
 }
 
 /// The same for several groups side by side, of a body that has shapes for one. Here the branches that are run for some lanes only are those before the first store, where neighbours read
-/// neighbouring elements: such lanes may read all of them, if they lie in the memory.
+/// neighbouring elements: such lanes may read all of them, if they lie in one page.
 pub fn shapes_side_by_side(function: &Function, graph: &Graph, uniform: &[bool], groups: u32) -> Option<Shapes> {
     let stored = stored_before(function, graph);
     let early = early(function, graph, &stored);

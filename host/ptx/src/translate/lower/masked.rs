@@ -2,12 +2,14 @@
 
 use wasm_encoder::{BlockType, ValType};
 
-use super::module::PAGE;
-use super::unit::{DEVICE, Unit};
+use super::unit::Unit;
 use super::vector::{Lanes, Part};
 use crate::translate::ir::{Access, Edge, Inst, Kind, Memory, Terminator, Value};
 use crate::translate::lanes::{LANES, Shape};
 use crate::translate::masking::Masked;
+
+/// Memory that is there or not is so by pages of at least so many bytes.
+const LEAST_PAGE: i32 = 4096;
 
 impl Unit<'_> {
     /// Whether what is written is run for some lanes only.
@@ -93,8 +95,8 @@ impl Unit<'_> {
     fn each_running(&mut self, mut write: impl FnMut(&mut Self, u32)) {
         let running = self.lanes.as_ref().and_then(|lanes| lanes.running).unwrap_or(0);
         if self.group_count() > 1 {
-            let group = self.place(0);
-            self.sink().local_get(running).i32_const(0xf << group).i32_and().if_(BlockType::Empty);
+            self.any_of_group_runs();
+            self.sink().if_(BlockType::Empty);
         }
         for lane in 0..LANES {
             let bit = 1_u32 << self.place(lane);
@@ -112,7 +114,8 @@ impl Unit<'_> {
         self.each_running(|unit, _| unit.expression(value));
     }
 
-    /// Each lane that runs reads memory; what the others get is nothing that is used. Where neighbours read neighbouring elements, all do, as long as these lie in the memory.
+    /// Each lane that runs reads memory; what the others get is nothing that is used. Where neighbours read neighbouring elements, all do, as long as these lie in one page with what a
+    /// lane that runs reads: memory is there by whole pages, or not at all.
     pub fn masked_load(&mut self, value: Value) {
         let Inst::Load(access, address) = self.function.inst(value) else { return };
         let bytes = self.function.kind(value).bytes();
@@ -122,49 +125,55 @@ impl Unit<'_> {
             return;
         }
         if let Some(away) = self.lanes.as_ref().filter(|lanes| lanes.gives_up).map(Lanes::away) {
-            self.lies_within(*access, *address);
-            self.sink().i32_eqz().br_if(away);
+            // The first group asks for all of them.
+            if self.place(0) == 0 {
+                self.lies_in_a_page(*access, *address, self.lane_count());
+                self.sink().i32_eqz().br_if(away);
+            }
             self.vector_load(value, *access, *address);
             return;
         }
-        let result = if bytes == 8 { vec![ValType::V128; 2] } else { vec![ValType::V128] };
         let [one, other] = [0; 2].map(|_| self.code.local(ValType::V128));
-        let locals = &[one, other][..result.len()];
-        self.lies_within(*access, *address);
+        let locals = if bytes == 8 { vec![one, other] } else { vec![one] };
+        self.lies_in_a_page(*access, *address, LANES);
+        if self.group_count() > 1 {
+            self.any_of_group_runs();
+            self.sink().i32_const(0).i32_ne().i32_and();
+        }
         self.sink().if_(BlockType::Empty);
         self.vector_load(value, *access, *address);
-        for local in locals.iter().rev() {
-            self.sink().local_set(*local);
-        }
+        self.set(&locals);
         self.sink().else_();
         self.load_each_running(value);
-        for local in locals.iter().rev() {
-            self.sink().local_set(*local);
-        }
+        self.set(&locals);
         self.sink().end();
-        for local in locals {
+        for local in &locals {
             self.sink().local_get(*local);
         }
         [one, other].into_iter().for_each(|local| self.code.release(local));
     }
 
-    /// Puts on the stack whether the present group's elements at an address lie in the device memory.
-    fn lies_within(&mut self, access: Access, address: Value) {
-        let first = access.offset + u64::from(self.place(0) * access.bytes);
-        let end = first + u64::from(LANES * access.bytes);
-        if end > PAGE {
-            self.sink().i32_const(0);
-            return;
+    /// Writes what is on the stack to locals, the last of them first.
+    fn set(&mut self, locals: &[u32]) {
+        for local in locals.iter().rev() {
+            self.sink().local_set(*local);
         }
+    }
+
+    /// Puts on the stack whether the elements of so many lanes, from the present group's first on, lie in one page.
+    fn lies_in_a_page(&mut self, access: Access, address: Value, lanes: u32) {
+        let first = access.offset.wrapping_add(u64::from(self.place(0) * access.bytes));
         self.base(address);
         let mut sink = self.sink();
-        // A memory without any page has no element, wherever that is looked for.
-        sink.memory_size(DEVICE)
-            .i64_const(PAGE.trailing_zeros().into())
-            .i64_shl()
-            .i64_const(end as i64)
-            .i64_sub()
-            .i64_le_u();
+        sink.i32_wrap_i64().i32_const(first as i32).i32_add().i32_const(LEAST_PAGE - 1).i32_and();
+        sink.i32_const(LEAST_PAGE - (lanes * access.bytes) as i32).i32_le_u();
+    }
+
+    /// Puts the lanes of the present group that run on the stack, as the bits of a number that is 0 if there are none.
+    fn any_of_group_runs(&mut self) {
+        let running = self.lanes.as_ref().and_then(|lanes| lanes.running).unwrap_or(0);
+        let group = self.place(0);
+        self.sink().local_get(running).i32_const(((1 << LANES) - 1) << group).i32_and();
     }
 
     /// Each lane that runs reads memory; the others get 0.

@@ -24,8 +24,8 @@ use crate::translate::uniform::uniform;
 /// Offsets in a function and where in the text what stands there comes from.
 pub type Places = Vec<(u32, Position)>;
 
-/// Bytes of a page of memory.
-pub const PAGE: u64 = 65_536;
+/// Pages of a memory.
+const PAGE: u64 = 65_536;
 /// Blocks of a graph that cannot be structured, at most: all of them become one loop round a table, in which every value lives everywhere. A thousand take the
 /// compiler a gigabyte.
 const MOST_TANGLED: usize = 500;
