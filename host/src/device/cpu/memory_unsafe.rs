@@ -33,6 +33,10 @@ pub(super) fn page_bytes() -> u64 {
     u64::try_from(bytes).unwrap_or(64 << 10)
 }
 
+/// Ranges of so many bytes are advised to lie in huge pages: a kernel that goes through one would otherwise wait for the translation of an address every few thousand bytes.
+#[cfg(target_os = "linux")]
+const WORTH_HUGE_PAGES: usize = 4 << 20;
+
 /// A mapping, inaccessible where nobody opened it.
 struct Mapping {
     base: NonNull<u8>,
@@ -69,10 +73,15 @@ impl Mapping {
     fn open(&self, range: Range<usize>) -> io::Result<()> {
         let at = self.at(&range)?;
         // SAFETY: pages of our own mapping, to which this only adds permissions.
-        match unsafe { libc::mprotect(at, range.len(), libc::PROT_READ | libc::PROT_WRITE) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        if unsafe { libc::mprotect(at, range.len(), libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+            return Err(io::Error::last_os_error());
         }
+        #[cfg(target_os = "linux")]
+        if range.len() >= WORTH_HUGE_PAGES {
+            // SAFETY: advice about pages of our own mapping, which changes nothing that is read or written. A system that has no huge pages refuses it.
+            unsafe { libc::madvise(at, range.len(), libc::MADV_HUGEPAGE) };
+        }
+        Ok(())
     }
 
     /// Makes accessible pages read-only.
