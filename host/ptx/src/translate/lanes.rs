@@ -143,6 +143,12 @@ pub fn shapes_side_by_side(function: &Function, graph: &Graph, uniform: &[bool],
     }
 }
 
+/// The shapes of a function that is given something else by each lane.
+pub fn shapes_of_arguments(function: &Function, graph: &Graph, uniform: &[bool]) -> Shapes {
+    let early = vec![true; function.values.len()];
+    Shapes::new(function, graph, uniform, &early, Row::GROUP, |_| false)
+}
+
 /// Whether an instruction, if it reads memory, reads one number for all lanes or what lies side by side.
 fn reads_neighbours(function: &Function, value: Value, shapes: &[Shape]) -> bool {
     let Inst::Load(access, address) = function.inst(value) else { return true };
@@ -335,6 +341,7 @@ fn spread(
             Inst::Input(Input::Frame) => State::Line(4, 0),
             Inst::Const(bits) => State::Line(0, bits.trailing_zeros()),
             Inst::Input(Input::Thread(_)) => State::SAME,
+            Inst::Argument(_) => State::Varying,
             _ if uniform[index] => State::SAME,
             _ => State::Unknown,
         })

@@ -48,6 +48,11 @@ pub struct Wide {
 }
 
 impl Wide {
+    /// What groups run.
+    pub fn body(&self) -> &Function {
+        &self.body
+    }
+
     /// Of a body whose threads never wait.
     pub fn of(
         body: &Function,

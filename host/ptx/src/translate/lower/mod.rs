@@ -38,5 +38,6 @@ mod structure;
 mod unit;
 mod vector;
 mod vector_ops;
+mod vector_routine;
 
 pub use module::kernel;

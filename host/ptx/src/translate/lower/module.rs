@@ -10,14 +10,14 @@ use wasm_encoder::{
 
 use super::form::{self, Form};
 use super::unit::{Area, Code, PRIVATE, Unit, wasm_type};
-use super::{flat, frames, groups, lockstep, meet, plan, region, schedule, structure};
+use super::{flat, frames, groups, lockstep, meet, plan, region, schedule, structure, vector_routine};
 use crate::kernel::{self, Kernel, Launch, Options};
 use crate::module::{Function as PtxFunction, Position};
 use crate::translate::build::program::Built;
 use crate::translate::error::{Result, TranslateError};
 use crate::translate::frame::{Frames, Plan as Layout};
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Edge, Function, Inst, Program, Suspension, Value};
+use crate::translate::ir::{Edge, Function, Inst, Program, Routine, Suspension, Value};
 use crate::translate::regions::{Regions, yield_in_loops};
 use crate::translate::uniform::uniform;
 
@@ -104,6 +104,8 @@ pub struct Parts<'a> {
     pub side_by_side: Option<u32>,
     /// Index of the first routine's function.
     pub first_routine: u32,
+    /// Indices of the functions whose arguments are the lanes of a group.
+    pub vector_routines: HashMap<Routine, u32>,
     /// The types of indirect calls by their number of arguments.
     pub indirect_types: &'a HashMap<usize, u32>,
 }
@@ -154,6 +156,12 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         Form::Flat(_) => flat::FUNCTIONS,
     };
     let first_lockstep = first_region + regions.regions.len() as u32;
+    let first_routine = first_lockstep + together.as_ref().map_or(0, lockstep::Together::functions);
+    let vector_routines = match &form {
+        Form::Groups(wide) => vector_routine::found(&program, wide.body()),
+        Form::Lockstep(_, lockstep) => vector_routine::found(&program, &lockstep.body),
+        Form::Flat(_) | Form::Scheduled(..) => Vec::new(),
+    };
     let parts = Parts {
         program: &program,
         regions,
@@ -166,7 +174,8 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         first_lockstep,
         lockstep: together.as_ref().map(lockstep::Together::numbers).unwrap_or_default(),
         side_by_side: together.as_ref().and_then(lockstep::Together::side_by_side),
-        first_routine: first_lockstep + together.as_ref().map_or(0, lockstep::Together::functions),
+        first_routine,
+        vector_routines: vector_routine::indices(&vector_routines, first_routine + program.functions.len() as u32),
         indirect_types: &indirect_types,
     };
     match &form {
@@ -184,6 +193,7 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     for function in &program.functions {
         routine(&mut functions, function, &parts);
     }
+    vector_routine::add(&mut functions, &parts, &vector_routines);
     if functions.too_large() {
         return Err(fail("the kernel is too large: more than 7 MB of code in one function"));
     }

@@ -366,7 +366,8 @@ impl<'a> Unit<'a> {
         match self.function.inst(value) {
             Inst::Const(bits) => self.constant(self.function.kind(value), *bits),
             Inst::Argument(index) => {
-                self.sink().local_get(*index);
+                let local = self.lanes.as_ref().map_or(*index, |lanes| lanes.argument(*index));
+                self.sink().local_get(local);
             }
             Inst::Input(input) => self.input(*input),
             _ if self.plan.inlined[value.0 as usize] => self.expression(value),

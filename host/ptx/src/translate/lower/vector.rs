@@ -57,12 +57,24 @@ pub struct Lanes<'a> {
     pub received_at: HashMap<u32, Vec<Received>>,
     /// The second locals of values of 64 bits.
     pub seconds: Locals,
+    /// Of a function whose arguments are vectors, the first local of each.
+    arguments: Vec<u32>,
 }
 
 impl<'a> Lanes<'a> {
     /// Before anything is written.
     pub fn new(found: &'a Shapes) -> Self {
         Self::parting(found, HashMap::new())
+    }
+
+    /// For a function whose arguments are vectors, with the first local of each.
+    pub fn of_arguments(found: &'a Shapes, arguments: Vec<u32>) -> Self {
+        Self { arguments, ..Self::new(found) }
+    }
+
+    /// The first local of an argument.
+    pub fn argument(&self, index: u32) -> u32 {
+        self.arguments.get(index as usize).copied().unwrap_or(index)
     }
 
     /// For so many groups side by side.
@@ -99,6 +111,7 @@ impl<'a> Lanes<'a> {
             received: Vec::new(),
             received_at: HashMap::new(),
             seconds: HashMap::new(),
+            arguments: Vec::new(),
         }
     }
 
@@ -245,7 +258,11 @@ impl<'a> Unit<'a> {
     /// Two lanes of 64 bits.
     pub fn half(&mut self, value: Value, half: u32) {
         let Shape::Line(stride) = self.shape(value) else {
-            let local = if half == 0 { self.local_of(value) } else { self.second_of(value) };
+            let local = match (self.function.inst(value), &self.lanes) {
+                (Inst::Argument(index), Some(lanes)) => lanes.argument(*index) + half,
+                _ if half == 0 => self.local_of(value),
+                _ => self.second_of(value),
+            };
             self.sink().local_get(local);
             return;
         };

@@ -33,6 +33,7 @@ impl Unit<'_> {
             Inst::Binary(op, a, b) => self.vector_binary(value, *op, *a, *b),
             Inst::Fma(a, b, c) => self.vector_fma(value, [*a, *b, *c]),
             Inst::Select(condition, yes, no) => self.vector_select(value, *condition, [*yes, *no]),
+            Inst::Call(routine, arguments) => self.vector_call(*routine, arguments),
             Inst::Load(access, address) => self.vector_load(value, *access, *address),
             Inst::Store(access, address, stored) => self.vector_store(value, *access, *address, *stored),
             _ => false,
