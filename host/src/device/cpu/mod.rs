@@ -30,7 +30,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use steadfast_ptx::kernel::{Launch, Options};
 use steadfast_ptx::layout::Layout;
@@ -45,7 +45,7 @@ use self::memory_unsafe::Memory;
 use self::run::{Job, Scratch, Seats};
 use super::error::size;
 use super::{
-    Backend, BufferId, Code, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper,
+    Backend, BufferId, Code, Device, DeviceError, Facts, Known, ModuleId, RandomFill, Result, Source, Span, Stopper,
     ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
@@ -360,14 +360,14 @@ impl Device for CpuDevice {
         if stopped.into_inner() { Err(DeviceError::Stopped) } else { Ok(()) }
     }
 
-    fn known(&self, text: &str) -> Option<Arc<Module>> {
-        self.compiler.known(text).map(Arc::new)
+    fn known(&self, text: &str) -> Option<Known> {
+        self.compiler.known(text)
     }
 
     fn load(&mut self, id: ModuleId, source: Source<'_>) -> Result<()> {
         let (entries, module) = match source {
             Source::Parsed { text, module } => (self.compiler.entries(text, &module)?, module),
-            Source::Known { text, outline } => (Compiler::known_entries(text, &outline), outline),
+            Source::Known { text, known } => (Compiler::known_entries(text, &known), known.outline),
             Source::CudaOnly { .. } => {
                 return Err(DeviceError::InvalidModule("the CPU runs nothing but PTX that it can read".into()));
             }

@@ -34,9 +34,8 @@ pub(super) enum Variable<'a> {
 impl Loaded {
     pub(super) fn load(gpu: &mut Gpu, capability: [u32; 2], source: &Source<'_>) -> Result<Self> {
         let (text, parsed) = match source {
-            Source::Parsed { text, module: parsed } | Source::Known { text, outline: parsed } => {
-                (*text, Some(parsed.clone()))
-            }
+            Source::Parsed { text, module } => (*text, Some(module.clone())),
+            Source::Known { text, known } => (*text, Some(known.outline.clone())),
             Source::CudaOnly { text } => (*text, None),
         };
         let ended = CString::new(text)
