@@ -3,6 +3,8 @@
 //! *Subject*: launches of a compiled kernel, waited for. *Baseline*: calls of the C function in a process of its own. Both work again and again on
 //! the same memory, and hold the same numbers after the first round. Beside these: two cores against one, matrix products against calling their crate,
 //! and how long a kernel takes from text to machine code.
+//!
+//! `threads` has the kernels again as they run thread by thread, which is what was promised before there were lanes of vectors.
 
 mod first_launch;
 mod measured;
@@ -18,7 +20,7 @@ use steadfast::plugin::Runtime;
 use crate::digits::{job, settings};
 use crate::measure::{Row, in_turn, seconds};
 use crate::places;
-use measured::{Measured, measured};
+use measured::{Form, Measured, measured};
 use native::Native;
 use subject::{Subject, device};
 
@@ -35,7 +37,7 @@ pub fn figures() -> Result<Vec<Row>> {
     let program = native::build(folder.path())?;
     let mut rows = Vec::new();
     for kernel in measured() {
-        rows.push(against_c(&kernel, &program)?);
+        rows.push(against_c(&kernel, Form::Lanes, Some(kernel.target), &program)?);
     }
     rows.push(two_cores()?);
     rows.push(launches(folder.path())?);
@@ -44,13 +46,26 @@ pub fn figures() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn against_c(kernel: &Measured, program: &Path) -> Result<Row> {
-    let mut both = (Subject::new(kernel, 1)?, Native::start(program, kernel.name)?);
+/// Thread by thread.
+pub fn threads() -> Result<Vec<Row>> {
+    let folder = places::on_disk()?;
+    let program = native::build(folder.path())?;
+    let mut rows = Vec::new();
+    for kernel in measured().iter().filter(|kernel| kernel.target_of_threads.is_some()) {
+        rows.push(against_c(kernel, Form::Threads, kernel.target_of_threads, &program)?);
+    }
+    rows.extend(first_launch::threads()?);
+    Ok(rows)
+}
+
+fn against_c(kernel: &Measured, form: Form, target: Option<f64>, program: &Path) -> Result<Row> {
+    let mut both = (Subject::new(kernel, 1, form)?, Native::start(program, kernel.name)?);
     agree(kernel.entry, &mut both.0, &mut both.1)?;
     let times = kernel.times;
     let rounds = in_turn(&mut both, ROUNDS, |(subject, _)| subject.run(times), |(_, baseline)| baseline.run(times))?;
-    let figure = format!("kernel `{}`{} on one core : C", kernel.entry, kernel.variant);
-    Ok(rounds.row(&figure, f64::from(times), Some(kernel.target)))
+    let by = if form == Form::Threads { " thread by thread" } else { "" };
+    let figure = format!("kernel `{}`{}{by} on one core : C", kernel.entry, kernel.variant);
+    Ok(rounds.row(&figure, f64::from(times), target))
 }
 
 /// Both begin with the same numbers. What is not the same maths is no comparison.
@@ -71,7 +86,7 @@ fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
 
 fn two_cores() -> Result<Row> {
     let kernel = measured::gelu();
-    let mut both = (Subject::new(&kernel, 2)?, Subject::new(&kernel, 1)?);
+    let mut both = (Subject::new(&kernel, 2, Form::Lanes)?, Subject::new(&kernel, 1, Form::Lanes)?);
     let rounds = in_turn(&mut both, ROUNDS, |(two, _)| two.run(1), |(_, one)| one.run(1))?;
     Ok(rounds.row("kernel `gelu` on two cores : on one", 1.0, Some(1.0 / 1.8)))
 }
@@ -82,7 +97,7 @@ fn launches(folder: &Path) -> Result<Row> {
     let plugin = Runtime::new(None)?.load(&places::component("launches")?, &|_| {})?;
     let mut guest = plugin.instantiate(settings(folder.to_owned()))?;
     guest.start(&job(), &format!(r#"{{"launches": {LAUNCHES}}}"#))?;
-    let (mut context, _) = device(1, None)?;
+    let (mut context, _) = device(1, Form::Lanes, None)?;
     let module = context.load(EMPTY)?;
     let rounds = in_turn(
         &mut (&mut guest, &mut context),
@@ -103,7 +118,7 @@ fn launches(folder: &Path) -> Result<Row> {
 
 /// Calling the crate on memory of one's own is what nobody could undercut.
 fn product() -> Result<Row> {
-    let (mut context, [a, b, c, _]) = device(1, None)?;
+    let (mut context, [a, b, c, _]) = device(1, Form::Lanes, None)?;
     let matrix = |buffer| Matrix { buffer, offset: 0, leading: MATRIX, stride: 0, transpose: false };
     let (m, n, k) = (MATRIX, MATRIX, MATRIX);
     let [a, b, c] = [a, b, c].map(matrix);

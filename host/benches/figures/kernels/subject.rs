@@ -7,15 +7,16 @@ use anyhow::{Context as _, Result};
 use steadfast::device::cpu::{CpuDevice, Settings};
 use steadfast::device::{Argument, BufferId, Context, Launch, ModuleId};
 
-use super::measured::{Measured, N};
+use super::measured::{Form, Measured, N};
 use crate::measure::seconds;
 use crate::places;
 
 /// A device of so many cores with four buffers of numbers between 0 and 1, those of `native.c`.
-pub fn device(cores: usize, cache: Option<&Path>) -> Result<(Context, [BufferId; 4])> {
+pub fn device(cores: usize, form: Form, cache: Option<&Path>) -> Result<(Context, [BufferId; 4])> {
     let cores = NonZeroUsize::new(cores).context("no cores")?;
     let cache = cache.map(Path::to_owned);
-    let settings = Settings { memory_bytes: 1 << 30, cores, cache, canonical_nans: false };
+    let vectors = form == Form::Lanes;
+    let settings = Settings { memory_bytes: 1 << 30, cores, cache, canonical_nans: false, vectors };
     let mut context = Context::new(Box::new(CpuDevice::open(&settings)?));
     let mut buffers = Vec::new();
     let values: Vec<u8> = (0..N).flat_map(|i| ((i % 977) as f32 / 977.0).to_le_bytes()).collect();
@@ -38,8 +39,8 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub fn new(kernel: &'a Measured, cores: usize) -> Result<Self> {
-        let (mut context, buffers) = device(cores, None)?;
+    pub fn new(kernel: &'a Measured, cores: usize, form: Form) -> Result<Self> {
+        let (mut context, buffers) = device(cores, form, None)?;
         let text = std::fs::read_to_string(places::repository().join(kernel.file))?;
         let module = context.load(&text)?;
         Ok(Self { kernel, context, buffers, module, arguments: (kernel.arguments)(buffers) })

@@ -67,6 +67,8 @@ pub struct Settings {
     pub cache: Option<PathBuf>,
     /// Every NaN that arithmetic makes has the bits that PTX says, for some of its speed; else the processor's.
     pub canonical_nans: bool,
+    /// Kernels that can run as lanes of vectors do; else all run thread by thread, to the same bits. For comparisons: it only costs.
+    pub vectors: bool,
 }
 
 impl Settings {
@@ -144,7 +146,8 @@ impl CpuDevice {
         let crew = Crew::new(settings.cores.get(), engine::THREAD_STACK).map_err(OpenError::Threads)?;
         let ticked = engine.clone();
         let stopper = Stopper::new(move || ticked.increment_epoch());
-        let options = Options { memory_bytes: bytes, canonical_nans: settings.canonical_nans, vectors: true };
+        let Settings { canonical_nans, vectors, .. } = *settings;
+        let options = Options { memory_bytes: bytes, canonical_nans, vectors };
         let cores = settings.cores.get();
         let name = format!("the CPU ({cores} {})", if cores == 1 { "core" } else { "cores" });
         Ok(Self {
