@@ -80,13 +80,30 @@ impl State {
     const SAME: Self = Self::Line(0, 0);
 
     /// How many of the lowest bits are all that differs between lanes, which count from 0 in them: nothing is carried beyond.
-    fn own_bits(self) -> Option<u32> {
+    fn own_bits(self, lanes: u32) -> Option<u32> {
         match self {
-            Self::Line(stride, zeros) if stride > 0 && zeros < 32 && stride * i64::from(LANES - 1) < 1 << zeros => {
+            Self::Line(stride, zeros) if stride > 0 && zeros < 32 && stride * i64::from(lanes - 1) < 1 << zeros => {
                 Some(zeros)
             }
             _ => None,
         }
+    }
+}
+
+/// Who runs side by side.
+struct Company<'a> {
+    lanes: u32,
+    /// By value, whether it only decides branches, so that lanes may be asked to agree on it where it is computed.
+    deciding: &'a [bool],
+}
+
+impl Company<'_> {
+    /// One group.
+    const GROUP: Self = Self { lanes: LANES, deciding: &[] };
+
+    /// A first lane's place along x is a multiple of all lanes; its linear index only of those of a group, since rows begin anywhere.
+    fn zeros(&self, input: Input) -> u32 {
+        if input == Input::Linear { LANES.trailing_zeros() } else { self.lanes.trailing_zeros() }
     }
 }
 
@@ -105,6 +122,24 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
     }
     let stored = stored_before(function, graph);
     let found = Shapes::new(function, graph, uniform, &early(function, graph, &stored), |_| false);
+    agrees_early(function, graph, &found, &stored)?;
+    Ok(found)
+}
+
+/// The same for several groups side by side, of a body that has shapes for one. Here no branch is run for some lanes only, and comparisons that do nothing but decide branches are those
+/// of the first lane: they are asked whether all lanes agree.
+pub fn shapes_side_by_side(function: &Function, graph: &Graph, uniform: &[bool], groups: u32) -> Option<Shapes> {
+    let stored = stored_before(function, graph);
+    let early = early(function, graph, &stored);
+    let deciding = deciding(function, graph);
+    let company = Company { lanes: groups * LANES, deciding: &deciding };
+    let shapes = held(function, graph, &spread(function, graph, uniform, &early, &[], &company));
+    let found = Shapes { shapes, masked: Vec::new() };
+    agrees_early(function, graph, &found, &stored).is_ok().then_some(found)
+}
+
+/// Whether lanes that disagree do so before the first store.
+fn agrees_early(function: &Function, graph: &Graph, found: &Shapes, stored: &[bool]) -> Result<(), Obstacle> {
     let shapes = &found.shapes;
     for block in &graph.order {
         let data = &function.blocks[*block as usize];
@@ -122,7 +157,37 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
             _ => {}
         }
     }
-    Ok(found)
+    Ok(())
+}
+
+/// By value, whether it is a predicate that nothing but branches read, and logic for branches.
+fn deciding(function: &Function, graph: &Graph) -> Vec<bool> {
+    let mut deciding = vec![true; function.values.len()];
+    let logic = |inst: &Inst| {
+        matches!(inst, Inst::Unary(Unary::IsZero, _) | Inst::Binary(Binary::And | Binary::Or | Binary::Xor, ..))
+    };
+    for block in &graph.order {
+        let terminator = &function.blocks[*block as usize].terminator;
+        let condition = if let Terminator::Branch(condition, ..) = terminator { Some(*condition) } else { None };
+        let others = terminator.operands().into_iter().filter(|operand| Some(*operand) != condition);
+        for value in others.chain(terminator.edges().flat_map(|edge| edge.arguments.iter().copied())) {
+            deciding[value.0 as usize] = false;
+        }
+    }
+    loop {
+        let mut changed = false;
+        for value in graph.order.iter().flat_map(|block| &function.blocks[*block as usize].insts).rev() {
+            let inst = function.inst(*value);
+            if !(deciding[value.0 as usize] && logic(inst)) {
+                for operand in inst.operands() {
+                    changed |= std::mem::replace(&mut deciding[operand.0 as usize], false);
+                }
+            }
+        }
+        if !changed {
+            return deciding;
+        }
+    }
 }
 
 /// What is found of a body.
@@ -138,7 +203,7 @@ impl Shapes {
     fn new(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], left: impl Fn(u32) -> bool) -> Self {
         let mut masked = candidates(function, graph);
         masked.retain(|masked| !left(masked.side) && !left(masked.join));
-        let states = spread(function, graph, uniform, early, &masked);
+        let states = spread(function, graph, uniform, early, &masked, &Company::GROUP);
         let shapes = held(function, graph, &states);
         let whole = |masked: &Masked| {
             let insts = &function.blocks[masked.side as usize].insts;
@@ -225,12 +290,18 @@ fn early(function: &Function, graph: &Graph, stored: &[bool]) -> Vec<bool> {
 }
 
 /// From the best that could be, downwards until nothing contradicts.
-fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], masked: &[Masked]) -> Vec<State> {
+fn spread(
+    function: &Function,
+    graph: &Graph,
+    uniform: &[bool],
+    early: &[bool],
+    masked: &[Masked],
+    company: &Company<'_>,
+) -> Vec<State> {
     let mut states: Vec<State> = (0..function.values.len())
         .map(|index| match &function.values[index].inst {
-            // A group begins at a multiple of four.
-            Inst::Input(Input::Linear | Input::Packed | Input::Thread(Axis::X)) => {
-                State::Line(1, LANES.trailing_zeros())
+            Inst::Input(input @ (Input::Linear | Input::Packed | Input::Thread(Axis::X))) => {
+                State::Line(1, company.zeros(*input))
             }
             // In the frame of a group, words of its threads lie side by side.
             Inst::Input(Input::Frame) => State::Line(4, 0),
@@ -256,7 +327,7 @@ fn spread(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], 
                 if uniform[value.0 as usize] {
                     continue;
                 }
-                let state = state_of(function, *value, &states, early[value.0 as usize]);
+                let state = state_of(function, *value, &states, early[value.0 as usize], company);
                 changed |= std::mem::replace(&mut states[value.0 as usize], state) != state;
             }
         }
@@ -295,7 +366,7 @@ fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: 
     state
 }
 
-fn state_of(function: &Function, value: Value, states: &[State], early: bool) -> State {
+fn state_of(function: &Function, value: Value, states: &[State], early: bool, company: &Company<'_>) -> State {
     let definition = &function.values[value.0 as usize];
     let of = |value: Value| states[value.0 as usize];
     let (mut unknown, mut same) = (false, true);
@@ -341,9 +412,12 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool) ->
         Inst::Binary(Binary::Shl, a, b) => {
             known(*b).map(|places| (stride(*a).wrapping_shl(places as u32), zeros(*a) + places as u32 % 64))
         }
-        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask)),
-        Inst::Binary(Binary::ShrU | Binary::ShrS, a, b) => {
-            known(*b).filter(|places| of(*a).own_bits().is_some_and(|bits| *places >= i64::from(bits))).map(|_| (0, 0))
+        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask, company.lanes)),
+        Inst::Binary(Binary::ShrU | Binary::ShrS, a, b) => known(*b)
+            .filter(|places| of(*a).own_bits(company.lanes).is_some_and(|bits| *places >= i64::from(bits)))
+            .map(|_| (0, 0)),
+        Inst::Binary(op, a, b) if op.compares() && early && company.deciding.get(value.0 as usize) == Some(&true) => {
+            [a, b].iter().all(|line| stride(**line).unsigned_abs() <= MOST_STRIDE).then_some((0, 0))
         }
         Inst::Select(condition, a, b) if stride(*condition) == 0 && stride(*a) == stride(*b) => {
             Some((stride(*a), zeros(*a).min(zeros(*b))))
@@ -358,10 +432,10 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool) ->
 }
 
 /// A line of which only these bits are left: all of those in which lanes differ, or none of them.
-fn masked(line: State, mask: i64) -> Option<(i64, u32)> {
+fn masked(line: State, mask: i64, lanes: u32) -> Option<(i64, u32)> {
     let State::Line(stride, zeros) = line else { return None };
     // Those below the distance are 0 in all lanes.
-    let own = (1 << line.own_bits()?) - (1 << stride.trailing_zeros());
+    let own = (1 << line.own_bits(lanes)?) - (1 << stride.trailing_zeros());
     match mask & own {
         0 => Some((0, 0)),
         bits if bits == own => Some((stride, zeros)),

@@ -7,7 +7,7 @@ use super::body::Body;
 use crate::module::{FloatMode, FloatOp, FloatTest, FloatUnary, Op, Operand, Rounding, Type};
 use crate::translate::error::Result;
 use crate::translate::helper::{self, Direction, Format, Helper};
-use crate::translate::ir::{Binary, Kind, Unary, Value};
+use crate::translate::ir::{Binary, Inst, Kind, Unary, Value};
 
 impl Body<'_, '_> {
     pub(super) fn float(&mut self, op: &Op) -> Result<()> {
@@ -216,6 +216,10 @@ impl Body<'_, '_> {
         let [a, b, c] = [0, 1, 2].map(|index| self.flushed(ty, mode.flush, values[index]));
         let direction = direction(mode.rounding);
         let value = match ty {
+            // NVCC's `expf` finds the whole part of an exponent with it.
+            Type::F32 if matches!(direction, Direction::Down | Direction::Zero) && self.is_integer(a, b, c) => {
+                helper::integer_below(&mut self.b, [a, b, c])
+            }
             Type::F32 if direction != Direction::Nearest => {
                 let [a, b, c] = [a, b, c].map(|value| self.b.unary(Unary::Promote, value));
                 let product = self.b.mul(a, b);
@@ -238,6 +242,17 @@ impl Body<'_, '_> {
             }
         };
         Ok(self.finished(ty, mode, value))
+    }
+
+    /// Whether it is seen from the operands that `a · b + c` is a positive integer, and as large as they get without leaving any out.
+    fn is_integer(&self, a: Value, b: Value, c: Value) -> bool {
+        let number = |value: Value| self.b.known(value).map(|bits| f32::from_bits(bits as u32));
+        let mut fraction = a;
+        while let Inst::Unary(Unary::Flush, value) = self.b.inst(fraction) {
+            fraction = *value;
+        }
+        let fraction = matches!(self.b.inst(fraction), Inst::Unary(Unary::Saturate, _));
+        fraction && number(b).zip(number(c)).is_some_and(|(factor, summand)| helper::gives_integers(factor, summand))
     }
 
     fn float_unary(&mut self, op: FloatUnary, ty: Type, mode: FloatMode, a: Value) -> Result<Value> {

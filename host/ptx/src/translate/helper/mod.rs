@@ -6,7 +6,7 @@ mod memory;
 mod rounding;
 
 pub use functions::exp2;
-pub use rounding::sum_32;
+pub use rounding::{gives_integers, integer_below, sum_32};
 
 use super::build::ssa::Builder;
 use super::ir::Kind;

@@ -162,10 +162,9 @@ pub fn sum_32(b: &mut Builder, direction: Direction, mut operands: [Value; 2]) -
     // Rounding twice to the nearest gives one of the two numbers between which the exact sum lies, or the sum itself.
     let single = b.unary(Unary::Demote, sum);
     let wide = b.unary(Unary::Promote, single);
-    let (zero, same) = (b.f64(0.0), b.eq(wide, sum));
-    let (below, more) = (b.lt(wide, sum), b.lt(zero, error));
-    let more = b.and(same, more);
-    let below = b.or(below, more);
+    // Of exact − single, the first summand is exact and in units larger than the second, or 0.
+    let (rest, against) = (b.sub(sum, wide), b.unary(Unary::Neg, error));
+    let below = b.lt(against, rest);
     let bits = b.reinterpret(single, Kind::I32);
     let no_bits = b.i32(0);
     let negative = b.lt_s(bits, no_bits);
@@ -174,14 +173,33 @@ pub fn sum_32(b: &mut Builder, direction: Direction, mut operands: [Value; 2]) -
         let (up, down) = (b.add(bits, below), b.sub(bits, below));
         b.select(negative, down, up)
     } else {
-        let (above, less) = (b.lt(sum, wide), b.lt(error, zero));
-        let less = b.and(same, less);
-        let above = b.or(above, less);
+        let above = b.lt(rest, against);
         let beyond = b.select(negative, below, above);
         b.sub(bits, beyond)
     };
     let value = b.reinterpret(stepped, Kind::F32);
     unmirrored(b, flipped, value)
+}
+
+/// `x · y + z` in `f32`, rounded down, where the operands are such that the result is an integer whose last bit counts ones: `x` lies between 0 and 1, and for `y` and `z` see
+/// [`gives_integers`].
+pub fn integer_below(b: &mut Builder, [x, y, z]: [Value; 3]) -> Value {
+    let nearest = b.fma(x, y, z);
+    // An integer too, and so exact; the sign of what is left is that of exact − nearest.
+    let counted = b.sub(nearest, z);
+    let counted = b.unary(Unary::Neg, counted);
+    let rest = b.fma(x, y, counted);
+    let zero = b.constant(Kind::F32, 0);
+    let above = b.lt(rest, zero);
+    let bits = b.reinterpret(nearest, Kind::I32);
+    let bits = b.sub(bits, above);
+    b.reinterpret(bits, Kind::F32)
+}
+
+/// Whether all sums of `z` and of numbers between 0 and `y` are between 2²³ and 2²⁴, where the `f32` are the integers.
+pub fn gives_integers(y: f32, z: f32) -> bool {
+    const LEAST: f32 = (1 << 23) as f32;
+    (1.0..LEAST).contains(&y) && z >= LEAST && f64::from(z) + f64::from(y) < f64::from(2.0 * LEAST)
 }
 
 /// The remainder of a quotient, with the sign that tells on which side the quotient is.

@@ -19,7 +19,7 @@ use super::frames::{Frames, place};
 use super::lockstep::vector_at;
 use super::module::{Functions, Parts};
 use super::plan::Plan;
-use super::unit::{Code, Unit};
+use super::unit::{Code, Locals, Unit};
 use super::vector::Lanes;
 use crate::kernel::{MOST_THREADS, WARP};
 use crate::translate::frame;
@@ -250,7 +250,7 @@ pub fn add<'a>(
 const BASE: u32 = 0;
 
 /// The locals of a group's values, and the second ones of pairs.
-type Locals = (HashMap<Value, u32>, HashMap<Value, u32>);
+type Both = (Locals, Locals);
 
 /// A warp's groups while code for them is written.
 struct Warp<'a> {
@@ -258,7 +258,7 @@ struct Warp<'a> {
     frames: &'a Frames,
     /// Local with the address of the first group's frame.
     frame: u32,
-    groups: Vec<Locals>,
+    groups: Vec<Both>,
     /// By group, the local with what it brings.
     words: Vec<u32>,
     /// The same with what it gets: the result, and who took part.

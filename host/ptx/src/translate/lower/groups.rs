@@ -1,34 +1,37 @@
 //! The vector form of a kernel whose threads never wait: the loop over blocks, and in each over groups of four threads side by side.
 //!
 //! ```text
-//!  run(first, last)                for each block, for each row, for each group: the body for four lanes
+//!  run(first, last)                for each block, for each row: the body for several groups side by side, and where these
+//!                                  do not agree or are not as many, for each group: the body for four lanes
 //!  threads(x, end, y, z, linear)   the threads of a row from x to end, one by one
 //! ```
 //!
+//! Several groups side by side share what is one number for all their lanes, and ask once whether all go the same way. A short body has up to eight of them, a warp.
+//!
 //! A group that is given up (see [`crate::translate::lanes`]) has done work in vain before `threads` does it again. So a block has *patience*: when a quarter of its groups
-//! have been given up, all others run one by one. A block whose width is no multiple of four has none from the beginning. Patience is counted by block, and so does not
-//! depend on which instance ran which block before.
+//! have been given up, all others run one by one. A block whose width is no multiple of four has none from the beginning. It has as much patience with groups that run
+//! side by side. Patience is counted by block, and so does not depend on which instance ran which block before.
 
 use wasm_encoder::{BlockType, ValType};
 
 use super::flat::{self, BodyExits, increment};
 use super::module::{Functions, Parts, prologue};
 use super::plan::Plan;
-use super::structure::{self, copies};
+use super::structure;
 use super::unit::{Code, Unit};
 use super::vector::Lanes;
 use crate::kernel::Obstacle;
 use crate::translate::graph::Graph;
 use crate::translate::if_conversion::{convert_one, join_chains};
 use crate::translate::ir::{Function, Program, Value};
-use crate::translate::lanes::{LANES, Shape, Shapes, shapes};
+use crate::translate::lanes::{LANES, Shape, Shapes, shapes, shapes_side_by_side};
 
 /// Index of `threads`, behind `run`.
 const THREADS: u32 = 1;
 /// Functions of such a kernel, in front of its routines.
 pub const FUNCTIONS: u32 = 2;
 
-/// Operations in all copies of the body, at most.
+/// Operations of all groups that run side by side, at most.
 const MOST_OPERATIONS: usize = 128;
 /// Branches that become selections, at most.
 const MOST_CONVERSIONS: usize = 64;
@@ -39,6 +42,8 @@ pub struct Wide {
     graph: Graph,
     uniform: Vec<bool>,
     found: Shapes,
+    /// How many groups run side by side, and what is known then.
+    side_by_side: Option<(u32, Shapes)>,
 }
 
 impl Wide {
@@ -64,9 +69,20 @@ impl Wide {
                 left -= 1;
                 continue;
             }
-            return Ok(Self { found: found?, body, graph, uniform });
+            let found = found?;
+            let side_by_side = side_by_side(&body, &graph, &uniform);
+            return Ok(Self { found, side_by_side, body, graph, uniform });
         }
     }
+}
+
+fn side_by_side(body: &Function, graph: &Graph, uniform: &[bool]) -> Option<(u32, Shapes)> {
+    let operations = graph.order.iter().map(|block| body.blocks[*block as usize].insts.len()).sum();
+    let groups = structure::affordable(operations, MOST_OPERATIONS);
+    if groups == 1 {
+        return None;
+    }
+    shapes_side_by_side(body, graph, uniform, groups).map(|found| (groups, found))
 }
 
 /// Locals of `run`.
@@ -74,6 +90,10 @@ struct Locals {
     width: u32,
     /// How many more groups of the block may be given up.
     patience: u32,
+    /// The same of turns for groups side by side.
+    patience_side_by_side: u32,
+    /// In a row, from where on groups may run side by side again.
+    again: u32,
     axes: [u32; 3],
     linear: u32,
 }
@@ -86,30 +106,22 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, wide: &'a Wide) 
     let mut code = Code::new(2);
     let sizes = [0; 3].map(|_| code.local(ValType::I32));
     let mut local = || code.local(ValType::I32);
-    let locals = Locals { width: sizes[0], patience: local(), axes: [local(), local(), local()], linear: local() };
-    let whole = local();
+    let locals = Locals {
+        width: sizes[0],
+        patience: local(),
+        patience_side_by_side: local(),
+        again: local(),
+        axes: [local(), local(), local()],
+        linear: local(),
+    };
     let mut unit = Unit::new(body, plan, code, parts);
     unit.lanes = Some(Lanes::new(&wide.found));
     unit.thread.linear = locals.linear;
     unit.thread.axes = Some(locals.axes);
     prologue(&mut unit.code, parts);
-    let copies = copies(body, &wide.graph, MOST_OPERATIONS);
     flat::read_sizes(&mut unit, sizes);
-    let mut sink = unit.sink();
-    sink.local_get(locals.width).i32_const(-((copies * LANES) as i32)).i32_and().local_set(whole);
     let block = flat::Block { first, last, sizes, axes: locals.axes, linear: locals.linear };
-    flat::blocks(
-        &mut unit,
-        parts,
-        &block,
-        |unit| patience(unit, &locals, sizes),
-        |unit| {
-            if copies > 1 {
-                row(unit, wide, &locals, copies, whole);
-            }
-            row(unit, wide, &locals, 1, locals.width);
-        },
-    );
+    flat::blocks(&mut unit, parts, &block, |unit| patience(unit, &locals, sizes), |unit| row(unit, wide, &locals));
     functions.add(&[ValType::I64, ValType::I64], &[], unit.code);
     threads(functions, parts);
 }
@@ -119,36 +131,68 @@ fn patience(unit: &mut Unit<'_>, locals: &Locals, sizes: [u32; 3]) {
     let mut sink = unit.sink();
     sink.local_get(sizes[0]).local_get(sizes[1]).i32_mul().local_get(sizes[2]).i32_mul();
     sink.i32_const((4 * LANES) as i32).i32_div_u().i32_const(1).i32_add().i32_const(0);
-    sink.local_get(locals.width).i32_const(LANES as i32 - 1).i32_and().i32_eqz().select().local_set(locals.patience);
+    sink.local_get(locals.width).i32_const(LANES as i32 - 1).i32_and().i32_eqz().select();
+    sink.local_tee(locals.patience).local_set(locals.patience_side_by_side);
 }
 
-/// The groups of a row from the present x to `end`, so many in a turn.
-fn row(unit: &mut Unit<'_>, wide: &Wide, locals: &Locals, copies: u32, end: u32) {
+/// The groups of a row.
+fn row<'a>(unit: &mut Unit<'a>, wide: &'a Wide, locals: &Locals) {
     let [x, ..] = locals.axes;
-    unit.sink().local_get(x).local_get(end).i32_lt_u().if_(BlockType::Empty).loop_(BlockType::Empty);
     let mut sink = unit.sink();
+    sink.i32_const(0).local_set(locals.again);
+    sink.loop_(BlockType::Empty).block(BlockType::Empty);
     sink.local_get(locals.patience).i32_eqz().if_(BlockType::Empty);
     one_by_one(unit, locals, |sink| {
         sink.local_get(locals.width);
     });
     let mut sink = unit.sink();
     sink.local_get(locals.linear).local_get(locals.width).i32_add().local_get(x).i32_sub().local_set(locals.linear);
-    sink.local_get(locals.width).local_set(x).else_();
-    for _ in 0..copies {
-        unit.sink().block(BlockType::Empty).block(BlockType::Empty);
-        structure::write(unit, &wide.graph, &wide.uniform, &BodyExits(1));
-        unit.sink().end();
-        // Given up.
-        one_by_one(unit, locals, |sink| {
-            sink.local_get(x).i32_const(LANES as i32).i32_add();
-        });
-        let mut sink = unit.sink();
-        sink.local_get(locals.patience).local_get(locals.patience).i32_const(0).i32_ne().i32_sub();
-        sink.local_set(locals.patience).end();
-        increment(&mut sink, locals.linear, LANES);
-        increment(&mut sink, x, LANES);
+    sink.local_get(locals.width).local_set(x).br(1).end();
+    if let Some((groups, found)) = &wide.side_by_side {
+        groups_side_by_side(unit, wide, locals, *groups, found);
     }
-    unit.sink().end().local_get(x).local_get(end).i32_lt_u().br_if(0).end().end();
+    unit.sink().block(BlockType::Empty).block(BlockType::Empty);
+    structure::write(unit, &wide.graph, &wide.uniform, &BodyExits(1));
+    unit.sink().end();
+    // Given up.
+    one_by_one(unit, locals, |sink| {
+        sink.local_get(x).i32_const(LANES as i32).i32_add();
+    });
+    decrement(&mut unit.sink(), locals.patience);
+    let mut sink = unit.sink();
+    sink.end();
+    increment(&mut sink, locals.linear, LANES);
+    increment(&mut sink, x, LANES);
+    sink.end().local_get(x).local_get(locals.width).i32_lt_u().br_if(0).end();
+}
+
+/// A turn for several groups, if so many are left; then it jumps to the end of the label round it. Where they do not agree, it leaves all to the code for one.
+fn groups_side_by_side<'a>(unit: &mut Unit<'a>, wide: &'a Wide, locals: &Locals, groups: u32, found: &'a Shapes) {
+    let ([x, ..], lanes) = (locals.axes, groups * LANES);
+    let mut sink = unit.sink();
+    sink.local_get(locals.width).local_get(x).i32_sub().i32_const(lanes as i32).i32_ge_u();
+    sink.local_get(x).local_get(locals.again).i32_ge_u().i32_and();
+    sink.local_get(locals.patience_side_by_side).i32_const(0).i32_ne().i32_and().if_(BlockType::Empty);
+    sink.block(BlockType::Empty).block(BlockType::Empty);
+    let one = unit.lanes.replace(Lanes::side_by_side(found, groups));
+    let kept = unit.common_locals(&wide.uniform);
+    let kept = unit.swap_locals(kept);
+    structure::write(unit, &wide.graph, &wide.uniform, &BodyExits(1));
+    unit.swap_locals(kept);
+    unit.lanes = one;
+    let mut sink = unit.sink();
+    sink.end();
+    sink.local_get(x).i32_const(lanes as i32).i32_add().local_set(locals.again);
+    decrement(&mut sink, locals.patience_side_by_side);
+    sink.br(1).end();
+    increment(&mut sink, locals.linear, lanes);
+    increment(&mut sink, x, lanes);
+    sink.br(1).end();
+}
+
+/// Down to 0.
+fn decrement(sink: &mut wasm_encoder::InstructionSink<'_>, local: u32) {
+    sink.local_get(local).local_get(local).i32_const(0).i32_ne().i32_sub().local_set(local);
 }
 
 /// Calls `threads` for those from the present x to the end that `end` puts on the stack.

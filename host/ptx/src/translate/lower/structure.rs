@@ -79,7 +79,7 @@ pub fn copies(function: &Function, graph: &Graph, most_operations: usize) -> u32
 }
 
 /// The largest power of 2 up to the most copies with which so many operations don't become more than that.
-fn affordable(operations: usize, most_operations: usize) -> u32 {
+pub fn affordable(operations: usize, most_operations: usize) -> u32 {
     let fitting = (most_operations / operations.max(1)).clamp(1, MOST_COPIES);
     1 << fitting.ilog2()
 }

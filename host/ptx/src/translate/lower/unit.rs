@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::vector::{Lanes, Part};
 use crate::module::Position;
 use crate::translate::ir::{Function, Input, Inst, Kind, Value};
+use crate::translate::tidy::has_effect;
 
 /// Index of the device memory in the generated module.
 pub const DEVICE: u32 = 0;
@@ -124,8 +125,11 @@ pub struct Unit<'a> {
     pub parts: &'a Parts<'a>,
     /// What it needs to run four threads at once; without it, it runs one.
     pub lanes: Option<Lanes<'a>>,
-    locals: HashMap<Value, u32>,
+    locals: Locals,
 }
+
+/// The local of a value, by the group of lanes whose it is: 0 where one stands for all.
+pub type Locals = HashMap<(Value, u32), u32>;
 
 impl<'a> Unit<'a> {
     /// A unit of which nothing is written yet.
@@ -140,11 +144,12 @@ impl<'a> Unit<'a> {
 
     /// The local of a value.
     pub fn local_of(&mut self, value: Value) -> u32 {
-        if let Some(local) = self.locals.get(&value) {
+        let slot = self.slot(value);
+        if let Some(local) = self.locals.get(&slot) {
             return *local;
         }
         let local = self.code.local(self.local_type(value));
-        self.locals.insert(value, local);
+        self.locals.insert(slot, local);
         local
     }
 
@@ -172,38 +177,100 @@ impl<'a> Unit<'a> {
             lanes.depth = depth;
         }
         let insts = &self.function.blocks[block as usize].insts;
-        let mut ends: HashMap<usize, Vec<Value>> = HashMap::new();
+        let ends = self.ends(insts);
+        // What is still to be written for each of the groups that stand side by side.
+        let mut waiting = Vec::new();
         for (index, value) in insts.iter().enumerate() {
             if uniform[value.0 as usize] || self.plan.inlined[value.0 as usize] {
                 continue;
             }
-            let definition = &self.function.values[value.0 as usize];
-            if let Some(lanes) = &mut self.lanes {
-                lanes.at = (block, index);
-                self.vector(*value);
-            } else {
-                self.expression(*value);
-            }
-            for done in ends.remove(&index).into_iter().flatten() {
-                self.forget(done);
-            }
-            if definition.kind.is_none() {
+            if self.for_each_group(*value) {
+                waiting.push(index);
                 continue;
             }
-            if self.plan.uses[value.0 as usize] == 0 && !self.plan.global[value.0 as usize] {
-                for _ in 0..self.locals_of(*value) {
-                    self.sink().drop();
-                }
-                continue;
+            if self.comes_after(insts, &waiting, *value) {
+                self.groups(block, &std::mem::take(&mut waiting), &ends);
             }
-            self.keep(*value);
-            if !self.plan.global[value.0 as usize] {
-                let last = self.plan.last.get(value).copied().unwrap_or(insts.len());
-                ends.entry(last).or_default().push(*value);
+            self.instruction(block, index);
+            if waiting.is_empty() {
+                self.forget_last(&ends, index);
             }
+            self.keep_result(*value);
         }
+        self.groups(block, &waiting, &ends);
         if let Some(lanes) = &mut self.lanes {
             lanes.at = (block, insts.len());
+        }
+    }
+
+    /// By instruction, the values with a local for this block only that are read there for the last time.
+    fn ends(&self, insts: &[Value]) -> HashMap<usize, Vec<Value>> {
+        let mut ends: HashMap<usize, Vec<Value>> = HashMap::new();
+        for value in insts.iter().filter(|value| !self.plan.global[value.0 as usize]) {
+            let last = self.plan.last.get(value).copied().unwrap_or(insts.len());
+            ends.entry(last).or_default().push(*value);
+        }
+        ends
+    }
+
+    /// Whether it is written once for each of several groups, all of a block's instructions for one after the other.
+    fn for_each_group(&self, value: Value) -> bool {
+        let line = self.function.values[value.0 as usize].kind.is_some()
+            && self.lanes.as_ref().is_some_and(|lanes| lanes.is_line(value));
+        !line && self.group_count() > 1
+    }
+
+    /// Whether an instruction must not come before those that are still to be written: it reads what they may write, or writes.
+    fn comes_after(&self, insts: &[Value], waiting: &[usize], value: Value) -> bool {
+        let effect = |value: Value| has_effect(self.function.inst(value));
+        let reads = matches!(self.function.inst(value), Inst::Load(access, _) if !access.constant);
+        effect(value) || reads && waiting.iter().any(|index| effect(insts[*index]))
+    }
+
+    /// Writes instructions of a block for each group.
+    fn groups(&mut self, block: u32, waiting: &[usize], ends: &HashMap<usize, Vec<Value>>) {
+        let insts = &self.function.blocks[block as usize].insts;
+        for group in 0..self.group_count() {
+            self.turn_to(group);
+            for index in waiting {
+                self.instruction(block, *index);
+                self.forget_last(ends, *index);
+                self.keep_result(insts[*index]);
+            }
+        }
+        self.turn_to(0);
+    }
+
+    fn instruction(&mut self, block: u32, index: usize) {
+        let value = self.function.blocks[block as usize].insts[index];
+        if let Some(lanes) = &mut self.lanes {
+            lanes.at = (block, index);
+            self.vector(value);
+        } else {
+            self.expression(value);
+        }
+    }
+
+    /// Writes what is on the stack to the locals of a value that something reads.
+    fn keep_result(&mut self, value: Value) {
+        if self.function.values[value.0 as usize].kind.is_none() {
+            return;
+        }
+        if self.plan.uses[value.0 as usize] > 0 || self.plan.global[value.0 as usize] {
+            self.keep(value);
+            return;
+        }
+        for _ in 0..self.locals_of(value) {
+            self.sink().drop();
+        }
+    }
+
+    /// Gives back the locals of what an instruction was the last to read. What stands for several groups is kept for those that come.
+    fn forget_last(&mut self, ends: &HashMap<usize, Vec<Value>>, index: usize) {
+        for value in ends.get(&index).into_iter().flatten() {
+            if self.group_count() == 1 || self.for_each_group(*value) {
+                self.forget(*value);
+            }
         }
     }
 
@@ -212,23 +279,32 @@ impl<'a> Unit<'a> {
         let insts = &self.function.blocks[block as usize].insts;
         for value in insts {
             if !self.plan.global[value.0 as usize] {
-                self.forget(*value);
+                for group in 0..self.group_count() {
+                    self.turn_to(group);
+                    self.forget(*value);
+                }
             }
         }
+        self.turn_to(0);
     }
 
+    /// Of the group that is written.
     fn forget(&mut self, value: Value) {
-        let second = self.lanes.as_mut().and_then(|lanes| lanes.seconds.remove(&value));
-        for local in self.locals.remove(&value).into_iter().chain(second) {
+        let slot = self.slot(value);
+        let second = self.lanes.as_mut().and_then(|lanes| lanes.seconds.remove(&slot));
+        for local in self.locals.remove(&slot).into_iter().chain(second) {
             self.code.release(local);
         }
     }
 
+    /// The locals of what is the same for all threads.
+    pub fn common_locals(&self, uniform: &[bool]) -> (Locals, Locals) {
+        let common = self.locals.iter().filter(|((value, _), _)| uniform[value.0 as usize]);
+        (common.map(|(slot, local)| (*slot, *local)).collect(), Locals::new())
+    }
+
     /// Puts other locals in the place of those that hold values now, and gives these: for groups of threads whose code stands side by side.
-    pub fn swap_locals(
-        &mut self,
-        (locals, seconds): (HashMap<Value, u32>, HashMap<Value, u32>),
-    ) -> (HashMap<Value, u32>, HashMap<Value, u32>) {
+    pub fn swap_locals(&mut self, (locals, seconds): (Locals, Locals)) -> (Locals, Locals) {
         let seconds = self.lanes.as_mut().map(|lanes| std::mem::replace(&mut lanes.seconds, seconds));
         (std::mem::replace(&mut self.locals, locals), seconds.unwrap_or_default())
     }
@@ -245,15 +321,21 @@ impl<'a> Unit<'a> {
 
     /// Puts what a block's parameter becomes on the stack, and notes the locals where it belongs.
     pub fn argument(&mut self, parameter: Value, argument: Value, targets: &mut Vec<u32>) {
-        if self.lanes.is_some() {
-            self.vector_argument(parameter, argument);
-        } else {
+        if self.lanes.is_none() {
             self.value(argument);
+            targets.push(self.local_of(parameter));
+            return;
         }
-        targets.push(self.local_of(parameter));
-        if self.locals_of(parameter) > 1 {
-            targets.push(self.second_of(parameter));
+        let groups = if self.for_each_group(parameter) { self.group_count() } else { 1 };
+        for group in 0..groups {
+            self.turn_to(group);
+            self.vector_argument(parameter, argument);
+            targets.push(self.local_of(parameter));
+            if self.locals_of(parameter) > 1 {
+                targets.push(self.second_of(parameter));
+            }
         }
+        self.turn_to(0);
     }
 
     /// Puts a value on the stack, or of a unit with lanes the part that is asked for.

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use wasm_encoder::ValType;
 
-use super::unit::Unit;
-use crate::translate::ir::{Inst, Kind, Unary, Value};
+use super::unit::{Locals, Unit};
+use crate::translate::ir::{Binary, Inst, Kind, Unary, Value};
 use crate::translate::lanes::{LANES, Shape, Shapes};
 use crate::translate::masking::Masked;
 
@@ -24,7 +24,7 @@ pub enum Part {
     Lane(u32),
 }
 
-/// What a unit needs to run four threads at once.
+/// What a unit needs to run four threads at once, or several times four side by side.
 pub struct Lanes<'a> {
     /// How each value is held.
     pub shapes: &'a [Shape],
@@ -32,6 +32,10 @@ pub struct Lanes<'a> {
     masked: &'a [Masked],
     /// While that is written, a local with a bit for each lane that runs.
     pub running: Option<u32>,
+    /// How many groups stand side by side; a line is that of all their lanes.
+    groups: u32,
+    /// For which of them code is written.
+    group: u32,
     /// What is read of values at present.
     pub part: Part,
     /// Labels open within the unit; behind them are those of the places where the group parts.
@@ -43,13 +47,18 @@ pub struct Lanes<'a> {
     /// Locals with what lanes got from each other, the result and who took part, where it does not come from their frames.
     pub received: [Option<u32>; 2],
     /// The second locals of values of 64 bits.
-    pub seconds: HashMap<Value, u32>,
+    pub seconds: Locals,
 }
 
 impl<'a> Lanes<'a> {
     /// Before anything is written.
     pub fn new(found: &'a Shapes) -> Self {
         Self::parting(found, HashMap::new())
+    }
+
+    /// For so many groups side by side.
+    pub fn side_by_side(found: &'a Shapes, groups: u32) -> Self {
+        Self { groups, ..Self::new(found) }
     }
 
     /// With a label for each place where the group parts.
@@ -59,6 +68,8 @@ impl<'a> Lanes<'a> {
             shapes,
             masked,
             running: None,
+            groups: 1,
+            group: 0,
             part: Part::Base,
             depth: 0,
             labels,
@@ -109,6 +120,34 @@ impl Unit<'_> {
         self.lanes.as_ref().map_or(Shape::SAME, |lanes| lanes.shapes[value.0 as usize])
     }
 
+    /// How many groups stand side by side.
+    pub fn group_count(&self) -> u32 {
+        self.lanes.as_ref().map_or(1, |lanes| lanes.groups)
+    }
+
+    /// How many threads run at once.
+    pub fn lane_count(&self) -> u32 {
+        self.group_count() * LANES
+    }
+
+    /// Goes on writing for this group.
+    pub fn turn_to(&mut self, group: u32) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.group = group;
+        }
+    }
+
+    /// A value, and whose it is.
+    pub fn slot(&self, value: Value) -> (Value, u32) {
+        let group = self.lanes.as_ref().filter(|lanes| !lanes.is_line(value)).map_or(0, |lanes| lanes.group);
+        (value, group)
+    }
+
+    /// How far a lane of the present group is behind the first of all.
+    pub fn place(&self, lane: u32) -> u32 {
+        self.lanes.as_ref().map_or(0, |lanes| lanes.group) * LANES + lane
+    }
+
     /// How many locals a value has.
     pub fn locals_of(&self, value: Value) -> u32 {
         if self.shape(value) == Shape::Pair { 2 } else { 1 }
@@ -116,9 +155,10 @@ impl Unit<'_> {
 
     /// The local with the last two lanes of a pair.
     pub fn second_of(&mut self, value: Value) -> u32 {
+        let slot = self.slot(value);
         let code = &mut self.code;
         let second =
-            self.lanes.as_mut().map(|lanes| *lanes.seconds.entry(value).or_insert_with(|| code.local(ValType::V128)));
+            self.lanes.as_mut().map(|lanes| *lanes.seconds.entry(slot).or_insert_with(|| code.local(ValType::V128)));
         second.unwrap_or(0)
     }
 
@@ -162,7 +202,8 @@ impl Unit<'_> {
                     self.sink().i32x4_splat();
                 }
                 if stride != 0 {
-                    self.sink().v128_const(quad(|lane| (stride as u32).wrapping_mul(lane))).i32x4_add();
+                    let first = self.place(0);
+                    self.sink().v128_const(quad(|lane| (stride as u32).wrapping_mul(first + lane))).i32x4_add();
                 }
             }
             (Shape::Mask, _) => {
@@ -187,7 +228,7 @@ impl Unit<'_> {
             self.sink().i64x2_splat();
         }
         if stride != 0 {
-            let first = u64::from(2 * half);
+            let first = u64::from(self.place(2 * half));
             self.sink().v128_const(double(|lane| (stride as u64).wrapping_mul(first + lane))).i64x2_add();
         }
     }
@@ -209,7 +250,7 @@ impl Unit<'_> {
         match (self.shape(value), kind) {
             (Shape::Line(stride), _) => {
                 self.base(value);
-                let distance = stride.wrapping_mul(i64::from(lane));
+                let distance = stride.wrapping_mul(i64::from(self.place(lane)));
                 match kind {
                     _ if distance == 0 => {}
                     Kind::I64 => {
@@ -261,6 +302,10 @@ impl Unit<'_> {
             self.base(condition);
             return;
         }
+        if self.group_count() > 1 {
+            self.agreed_by_groups(condition, away);
+            return;
+        }
         self.mask(condition);
         let bits = self.code.local(ValType::I32);
         // Neither none nor all of them.
@@ -270,17 +315,68 @@ impl Unit<'_> {
         self.code.release(bits);
     }
 
-    /// Lets the group part, or gives it up, if a line of 32 bits wraps round within it, where it is extended to 64.
-    pub fn unwrapped(&mut self, extension: Value) {
-        let Inst::Unary(Unary::Widen { signed }, operand) = self.function.inst(extension) else { return };
-        let Shape::Line(stride) = self.shape(*operand) else { return };
-        if stride == 0 {
-            return;
+    fn agreed_by_groups(&mut self, condition: Value, away: u32) {
+        let [all, any] = [0; 2].map(|_| self.code.local(ValType::V128));
+        for group in 0..self.group_count() {
+            self.turn_to(group);
+            for (local, is_first) in [(all, true), (any, false)] {
+                self.mask(condition);
+                if group > 0 {
+                    let mut sink = self.sink();
+                    sink.local_get(local);
+                    if is_first {
+                        sink.v128_and()
+                    } else {
+                        sink.v128_or()
+                    };
+                }
+                self.sink().local_set(local);
+            }
         }
-        let (signed, operand) = (*signed, *operand);
-        let away = self.lanes.as_ref().map_or(0, Lanes::away);
-        let reach = stride * i64::from(LANES - 1);
-        self.base(operand);
+        self.turn_to(0);
+        let mut sink = self.sink();
+        sink.local_get(all).i32x4_all_true().local_get(any).v128_any_true().i32_ne().br_if(away);
+        sink.local_get(any).v128_any_true();
+        [all, any].into_iter().for_each(|local| self.code.release(local));
+    }
+
+    /// Before a line is computed: lets the group part, or gives it up, where what it is made of would not be a line of its lanes after all.
+    pub fn is_one(&mut self, line: Value) {
+        let asked = match self.function.inst(line) {
+            Inst::Unary(Unary::Widen { signed }, operand) => self.wraps(*operand, *signed),
+            Inst::Binary(Binary::Eq | Binary::Ne, a, b) => self.meets(*a, *b),
+            Inst::Binary(op, a, b) if op.compares() => self.changes(*op, *a, *b),
+            _ => false,
+        };
+        if asked {
+            let away = self.lanes.as_ref().map_or(0, Lanes::away);
+            self.sink().br_if(away);
+        }
+    }
+
+    fn stride(&self, value: Value) -> i64 {
+        if let Shape::Line(stride) = self.shape(value) { stride } else { 0 }
+    }
+
+    /// Puts on the stack whether a line wraps round, as a signed number or an unsigned one; nothing if it cannot.
+    fn wraps(&mut self, line: Value, signed: bool) -> bool {
+        let stride = self.stride(line);
+        if stride == 0 {
+            return false;
+        }
+        let reach = stride * i64::from(self.lane_count() - 1);
+        self.base(line);
+        if self.function.kind(line) == Kind::I64 {
+            let (least, most) = if signed { (i64::MIN, i64::MAX) } else { (0, -1) };
+            let mut sink = self.sink();
+            match (reach > 0, signed) {
+                (true, true) => sink.i64_const(most - reach).i64_gt_s(),
+                (true, false) => sink.i64_const(most.wrapping_sub(reach)).i64_gt_u(),
+                (false, true) => sink.i64_const(least - reach).i64_lt_s(),
+                (false, false) => sink.i64_const(least - reach).i64_lt_u(),
+            };
+            return true;
+        }
         let (least, most) = if signed { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (0, i64::from(u32::MAX)) };
         let mut sink = self.sink();
         match (reach > 0, signed) {
@@ -289,7 +385,45 @@ impl Unit<'_> {
             (false, true) => sink.i32_const((least - reach) as i32).i32_lt_s(),
             (false, false) => sink.i32_const((least - reach) as u32 as i32).i32_lt_u(),
         };
-        sink.br_if(away);
+        true
+    }
+
+    /// Puts on the stack whether two lines may be the same in some lane; nothing if their distance is the same in all.
+    fn meets(&mut self, a: Value, b: Value) -> bool {
+        let closer = self.stride(a) - self.stride(b);
+        if closer == 0 {
+            return false;
+        }
+        let (ahead, behind) = if closer > 0 { (b, a) } else { (a, b) };
+        self.base(ahead);
+        self.base(behind);
+        let most = closer.abs() * i64::from(self.lane_count());
+        let wide = self.function.kind(a) == Kind::I64;
+        let mut sink = self.sink();
+        if wide {
+            sink.i64_sub().i64_const(most).i64_lt_u();
+        } else {
+            sink.i32_sub().i32_const(most as i32).i32_lt_u();
+        }
+        true
+    }
+
+    /// Puts on the stack whether a comparison may come out differently in two lanes: it does so in the first and the last, or a line wraps round. Nothing if it cannot.
+    fn changes(&mut self, op: Binary, a: Value, b: Value) -> bool {
+        if self.stride(a) == 0 && self.stride(b) == 0 {
+            return false;
+        }
+        let last = Part::Lane(self.lane_count() - 1);
+        for part in [Part::Base, last] {
+            self.with_part(part, |unit| unit.binary(op, a, b));
+        }
+        self.sink().i32_ne();
+        for line in [a, b] {
+            if self.wraps(line, matches!(op, Binary::LtS | Binary::LeS)) {
+                self.sink().i32_or();
+            }
+        }
+        true
     }
 
     /// Makes a value of what the code for one thread computes for each lane.

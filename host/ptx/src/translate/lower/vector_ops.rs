@@ -25,7 +25,7 @@ impl Unit<'_> {
                 true
             }
             _ if line => {
-                self.unwrapped(value);
+                self.is_one(value);
                 self.expression(value);
                 true
             }
@@ -360,7 +360,7 @@ impl Unit<'_> {
         }
         let position = self.function.values[value.0 as usize].position;
         let kind = self.function.kind(value);
-        let at = memarg(access);
+        let at = self.of_group(access);
         match (kind, access.bytes) {
             (Kind::I32 | Kind::F32, 4) => {
                 self.base(address);
@@ -390,6 +390,12 @@ impl Unit<'_> {
         true
     }
 
+    /// Where the present group's part of neighbouring elements begins.
+    fn of_group(&self, access: Access) -> wasm_encoder::MemArg {
+        let at = memarg(access);
+        wasm_encoder::MemArg { offset: at.offset + u64::from(self.place(0) * access.bytes), ..at }
+    }
+
     /// The local with what lanes got from each other, where it is read from their frames otherwise.
     fn received(&self, access: Access, address: Value) -> Option<u32> {
         let lanes = self.lanes.as_ref()?;
@@ -407,7 +413,7 @@ impl Unit<'_> {
         }
         let position = self.function.values[value.0 as usize].position;
         let kind = self.function.kind(stored);
-        let at = memarg(access);
+        let at = self.of_group(access);
         match (kind, access.bytes) {
             (Kind::I32 | Kind::F32, 4) => {
                 self.base(address);

@@ -152,6 +152,9 @@ pub(super) fn single_precision() -> Vec<Form> {
             ));
         }
     }
+    for (y, z) in [(252.0, 12_582_913.0), (1000.3, 8_388_608.0), (252.0, 4_194_304.0), (8.0, 16_777_208.0)] {
+        forms.extend([".rm", ".rz", ".rp", ".rm.ftz"].map(|rounding| counted(rounding, y, z)));
+    }
     forms.extend(ternary(&["mad.rn", "mad.rz.sat"], &["f32"]));
     forms.extend(unary(&["neg", "abs", "neg.ftz", "abs.ftz"], &["f32"]));
     forms.extend(binary(&["copysign"], &["f32"]));
@@ -162,6 +165,20 @@ pub(super) fn single_precision() -> Vec<Form> {
     }
     forms.extend(tests("f32"));
     forms
+}
+
+/// A part of something, counted in whole numbers as NVCC's `expf` does it: `y` of them, in the last bits of `z`.
+fn counted(rounding: &str, y: f32, z: f32) -> Form {
+    let code =
+        format!("cvt.sat.f32.f32 %d, %a; fma{rounding}.f32 %d, %d, 0f{:08X}, 0f{:08X};", y.to_bits(), z.to_bits());
+    let form = Form::new(&code, "d:f32", "a:f32");
+    let next_to = |whole: u32| {
+        let part = (f64::from(whole) / f64::from(y)) as f32;
+        [part.to_bits().saturating_sub(1), part.to_bits(), part.to_bits() + 1]
+    };
+    let rows = (0..=y as u32).flat_map(next_to).map(|bits| vec![u64::from(bits)]);
+    let rows = form.rows.iter().cloned().chain(rows).collect();
+    form.on(rows)
 }
 
 pub(super) fn double_precision() -> Vec<Form> {
