@@ -44,9 +44,12 @@ use crate::module::Axis;
 pub use crate::kernel::LANES;
 
 /// Strides from one lane to the next are not followed through an extension to 64 bits if they are larger.
-const MOST_STRIDE: u64 = 1 << 24;
+pub const MOST_STRIDE: u64 = 1 << 24;
 /// Instructions and blocks of a body, at most: the vector form comes on top of the scalar one, and both have to be compiled.
 const MOST_INSTRUCTIONS: usize = 1500;
+
+/// Times that a lane is asked whether it runs, at most, for a branch of groups that run side by side.
+const MOST_ASKED: u32 = 128;
 
 /// How a value is held by a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,23 +93,6 @@ impl State {
     }
 }
 
-/// Who runs side by side.
-struct Company<'a> {
-    lanes: u32,
-    /// By value, whether it only decides branches, so that lanes may be asked to agree on it where it is computed.
-    deciding: &'a [bool],
-}
-
-impl Company<'_> {
-    /// One group.
-    const GROUP: Self = Self { lanes: LANES, deciding: &[] };
-
-    /// A first lane's place along x is a multiple of all lanes; its linear index only of those of a group, since rows begin anywhere.
-    fn zeros(&self, input: Input) -> u32 {
-        if input == Input::Linear { LANES.trailing_zeros() } else { self.lanes.trailing_zeros() }
-    }
-}
-
 /// The shapes of the values of a body whose threads never wait, if it can run in groups that begin again one by one where they do not agree.
 ///
 /// # Errors
@@ -121,21 +107,47 @@ pub fn shapes(function: &Function, graph: &Graph, uniform: &[bool], pure: &[bool
         refuse(&function.values[value.0 as usize], pure)?;
     }
     let stored = stored_before(function, graph);
-    let found = Shapes::new(function, graph, uniform, &early(function, graph, &stored), |_| false);
+    let found = Shapes::new(function, graph, uniform, &early(function, graph, &stored), Row::GROUP, |_| false);
     agrees_early(function, graph, &found, &stored)?;
     Ok(found)
 }
 
-/// The same for several groups side by side, of a body that has shapes for one. Here no branch is run for some lanes only, and comparisons that do nothing but decide branches are those
-/// of the first lane: they are asked whether all lanes agree.
+/// The same for several groups side by side, of a body that has shapes for one. Here the branches that are run for some lanes only are those before the first store, where neighbours read
+/// neighbouring elements: such lanes may read all of them, if they lie in one page.
 pub fn shapes_side_by_side(function: &Function, graph: &Graph, uniform: &[bool], groups: u32) -> Option<Shapes> {
     let stored = stored_before(function, graph);
     let early = early(function, graph, &stored);
-    let deciding = deciding(function, graph);
-    let company = Company { lanes: groups * LANES, deciding: &deciding };
-    let shapes = held(function, graph, &spread(function, graph, uniform, &early, &[], &company));
-    let found = Shapes { shapes, masked: Vec::new() };
-    agrees_early(function, graph, &found, &stored).is_ok().then_some(found)
+    // Rows begin anywhere.
+    let row = Row { groups, ..Row::GROUP };
+    let before_stores = |masked: &Masked| {
+        let side = &function.blocks[masked.side as usize].insts;
+        !stored[masked.side as usize] && !side.iter().any(|value| stores(function.inst(*value)))
+    };
+    let mut masked = candidates(function, graph);
+    masked.retain(before_stores);
+    loop {
+        let shapes = held(function, graph, &spread(function, graph, uniform, &early, &masked, row));
+        let fits = |masked: &Masked| {
+            let side = &function.blocks[masked.side as usize].insts;
+            let whole = side.iter().all(|value| !wraps(function, *value, &shapes));
+            whole && side.iter().all(|value| reads_neighbours(function, *value, &shapes))
+        };
+        let kept: Vec<Masked> = masked.iter().copied().filter(fits).collect();
+        if kept.len() < masked.len() {
+            masked = kept;
+            continue;
+        }
+        masked.retain(|masked| shapes[masked.condition.0 as usize] != Shape::SAME);
+        let found = Shapes { shapes, masked };
+        return agrees_early(function, graph, &found, &stored).is_ok().then_some(found);
+    }
+}
+
+/// Whether an instruction, if it reads memory, reads one number for all lanes or what lies side by side.
+fn reads_neighbours(function: &Function, value: Value, shapes: &[Shape]) -> bool {
+    let Inst::Load(access, address) = function.inst(value) else { return true };
+    let step = shapes[address.0 as usize];
+    step == Shape::SAME || step == Shape::Line(access.bytes.into()) && access.bytes == function.kind(value).bytes()
 }
 
 /// Whether lanes that disagree do so before the first store.
@@ -160,36 +172,6 @@ fn agrees_early(function: &Function, graph: &Graph, found: &Shapes, stored: &[bo
     Ok(())
 }
 
-/// By value, whether it is a predicate that nothing but branches read, and logic for branches.
-fn deciding(function: &Function, graph: &Graph) -> Vec<bool> {
-    let mut deciding = vec![true; function.values.len()];
-    let logic = |inst: &Inst| {
-        matches!(inst, Inst::Unary(Unary::IsZero, _) | Inst::Binary(Binary::And | Binary::Or | Binary::Xor, ..))
-    };
-    for block in &graph.order {
-        let terminator = &function.blocks[*block as usize].terminator;
-        let condition = if let Terminator::Branch(condition, ..) = terminator { Some(*condition) } else { None };
-        let others = terminator.operands().into_iter().filter(|operand| Some(*operand) != condition);
-        for value in others.chain(terminator.edges().flat_map(|edge| edge.arguments.iter().copied())) {
-            deciding[value.0 as usize] = false;
-        }
-    }
-    loop {
-        let mut changed = false;
-        for value in graph.order.iter().flat_map(|block| &function.blocks[*block as usize].insts).rev() {
-            let inst = function.inst(*value);
-            if !(deciding[value.0 as usize] && logic(inst)) {
-                for operand in inst.operands() {
-                    changed |= std::mem::replace(&mut deciding[operand.0 as usize], false);
-                }
-            }
-        }
-        if !changed {
-            return deciding;
-        }
-    }
-}
-
 /// What is found of a body.
 pub struct Shapes {
     /// How each value is held.
@@ -200,10 +182,17 @@ pub struct Shapes {
 
 impl Shapes {
     /// Blocks that are `left` are not part of what is run without interruption.
-    fn new(function: &Function, graph: &Graph, uniform: &[bool], early: &[bool], left: impl Fn(u32) -> bool) -> Self {
+    fn new(
+        function: &Function,
+        graph: &Graph,
+        uniform: &[bool],
+        early: &[bool],
+        row: Row,
+        left: impl Fn(u32) -> bool,
+    ) -> Self {
         let mut masked = candidates(function, graph);
-        masked.retain(|masked| !left(masked.side) && !left(masked.join));
-        let states = spread(function, graph, uniform, early, &masked, &Company::GROUP);
+        masked.retain(|masked| !left(masked.side) && !left(masked.join) && row.affords(function, masked));
+        let states = spread(function, graph, uniform, early, &masked, row);
         let shapes = held(function, graph, &states);
         let whole = |masked: &Masked| {
             let insts = &function.blocks[masked.side as usize].insts;
@@ -237,7 +226,19 @@ pub fn shapes_in_lockstep(
     if insts.sum::<usize>() + graph.order.len() > MOST_INSTRUCTIONS {
         return Err(Obstacle::TooLarge);
     }
-    Ok(Shapes::new(function, graph, uniform, &vec![true; function.values.len()], left))
+    Ok(Shapes::new(function, graph, uniform, &vec![true; function.values.len()], Row::GROUP, left))
+}
+
+/// The same for several groups of a warp side by side.
+pub fn shapes_in_lockstep_side_by_side(
+    function: &Function,
+    graph: &Graph,
+    uniform: &[bool],
+    groups: u32,
+    left: impl Fn(u32) -> bool,
+) -> Shapes {
+    let row = Row { groups, linear_zeros: (groups * LANES).trailing_zeros() };
+    Shapes::new(function, graph, uniform, &vec![true; function.values.len()], row, left)
 }
 
 /// Effects that are not the same when lanes take turns at each instruction, and memory that belongs to one thread.
@@ -289,6 +290,33 @@ fn early(function: &Function, graph: &Graph, stored: &[bool]) -> Vec<bool> {
     early
 }
 
+/// Threads that run side by side, neighbours in a row of the block. Their first one's place in the row is a multiple of their number.
+#[derive(Clone, Copy)]
+struct Row {
+    groups: u32,
+    /// Of the first one's linear index, so many of the lowest bits are 0.
+    linear_zeros: u32,
+}
+
+impl Row {
+    const GROUP: Self = Self { groups: 1, linear_zeros: LANES.trailing_zeros() };
+
+    fn lanes(self) -> u32 {
+        self.groups * LANES
+    }
+
+    /// Whether the code is not too long in which each lane is asked whether it makes the accesses of a branch.
+    fn affords(self, function: &Function, masked: &Masked) -> bool {
+        let insts = function.blocks[masked.side as usize].insts.iter();
+        let accesses = insts.filter(|value| matches!(function.inst(**value), Inst::Load(..) | Inst::Store(..)));
+        self.groups == 1 || accesses.count() as u32 * self.lanes() <= MOST_ASKED
+    }
+
+    fn zeros(self, input: Input) -> u32 {
+        if input == Input::Linear { self.linear_zeros } else { self.lanes().trailing_zeros() }
+    }
+}
+
 /// From the best that could be, downwards until nothing contradicts.
 fn spread(
     function: &Function,
@@ -296,12 +324,12 @@ fn spread(
     uniform: &[bool],
     early: &[bool],
     masked: &[Masked],
-    company: &Company<'_>,
+    row: Row,
 ) -> Vec<State> {
     let mut states: Vec<State> = (0..function.values.len())
         .map(|index| match &function.values[index].inst {
             Inst::Input(input @ (Input::Linear | Input::Packed | Input::Thread(Axis::X))) => {
-                State::Line(1, company.zeros(*input))
+                State::Line(1, row.zeros(*input))
             }
             // In the frame of a group, words of its threads lie side by side.
             Inst::Input(Input::Frame) => State::Line(4, 0),
@@ -327,7 +355,7 @@ fn spread(
                 if uniform[value.0 as usize] {
                     continue;
                 }
-                let state = state_of(function, *value, &states, early[value.0 as usize], company);
+                let state = state_of(function, *value, &states, early[value.0 as usize], row);
                 changed |= std::mem::replace(&mut states[value.0 as usize], state) != state;
             }
         }
@@ -366,7 +394,7 @@ fn joined(function: &Function, graph: &Graph, block: u32, index: usize, states: 
     state
 }
 
-fn state_of(function: &Function, value: Value, states: &[State], early: bool, company: &Company<'_>) -> State {
+fn state_of(function: &Function, value: Value, states: &[State], early: bool, row: Row) -> State {
     let definition = &function.values[value.0 as usize];
     let of = |value: Value| states[value.0 as usize];
     let (mut unknown, mut same) = (false, true);
@@ -412,13 +440,10 @@ fn state_of(function: &Function, value: Value, states: &[State], early: bool, co
         Inst::Binary(Binary::Shl, a, b) => {
             known(*b).map(|places| (stride(*a).wrapping_shl(places as u32), zeros(*a) + places as u32 % 64))
         }
-        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask, company.lanes)),
+        Inst::Binary(Binary::And, a, b) => known(*b).and_then(|mask| masked(of(*a), mask, row.lanes())),
         Inst::Binary(Binary::ShrU | Binary::ShrS, a, b) => known(*b)
-            .filter(|places| of(*a).own_bits(company.lanes).is_some_and(|bits| *places >= i64::from(bits)))
+            .filter(|places| of(*a).own_bits(row.lanes()).is_some_and(|bits| *places >= i64::from(bits)))
             .map(|_| (0, 0)),
-        Inst::Binary(op, a, b) if op.compares() && early && company.deciding.get(value.0 as usize) == Some(&true) => {
-            [a, b].iter().all(|line| stride(**line).unsigned_abs() <= MOST_STRIDE).then_some((0, 0))
-        }
         Inst::Select(condition, a, b) if stride(*condition) == 0 && stride(*a) == stride(*b) => {
             Some((stride(*a), zeros(*a).min(zeros(*b))))
         }

@@ -75,6 +75,7 @@ mod helper;
 mod if_conversion;
 mod ir;
 mod lanes;
+mod lazy;
 mod liveness;
 mod lower;
 mod masking;

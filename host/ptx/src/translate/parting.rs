@@ -10,7 +10,8 @@ use std::collections::HashSet;
 
 use super::graph::Graph;
 use super::ir::{Block, Edge, Function, Inst, Kind, Suspension, Terminator, Unary, Value};
-use super::lanes::{Shape, Shapes, shapes_in_lockstep, wraps};
+use super::lanes::{Shape, Shapes, shapes_in_lockstep, shapes_in_lockstep_side_by_side, wraps};
+use super::lazy::{Decision, decisions};
 use super::meeting;
 use super::regions::inside;
 use crate::kernel::Obstacle;
@@ -43,19 +44,43 @@ pub struct Lockstep {
     pub partings: Vec<Parting>,
     /// Where threads meet again that parted at a branch, if they do not wait before.
     pub joins: Vec<u32>,
+    /// What is known of several groups of a warp that run side by side.
+    pub side_by_side: Option<SideBySide>,
+}
+
+/// Of groups of a warp that run side by side.
+pub struct SideBySide {
+    pub groups: u32,
+    pub found: Shapes,
+    pub decisions: Vec<Option<Decision>>,
 }
 
 impl Lockstep {
     /// Makes a body for groups from one for threads, and cuts that up.
-    pub fn new(body: &mut Function, uniform: &[bool], pure: &[bool], heads: &[bool]) -> Result<Self, Obstacle> {
+    pub fn new(
+        body: &mut Function,
+        uniform: &[bool],
+        pure: &[bool],
+        heads: &[bool],
+        groups: u32,
+    ) -> Result<Self, Obstacle> {
         let graph = Graph::of(body);
-        let found = shapes_in_lockstep(body, &graph, uniform, |block| heads[block as usize])?;
+        let left = |block: u32| heads[block as usize];
+        let found = shapes_in_lockstep(body, &graph, uniform, left)?;
+        let mut side_by_side = side_by_side(body, &graph, uniform, &found, groups, left);
         let mut partings = Vec::new();
         for block in &graph.order {
-            find(body, *block, &found, uniform, pure, &mut partings);
+            let more = side_by_side.as_ref().map(|side_by_side| &side_by_side.found);
+            find(body, *block, [Some(&found), more], uniform, pure, &mut partings);
         }
         if partings.len() > MOST_PARTINGS {
             return Err(Obstacle::TooLarge);
+        }
+        if let Some(side_by_side) = &mut side_by_side {
+            // Threads that part before find what has been computed until then.
+            let within =
+                partings.iter().filter(|parting| parting.index < body.blocks[parting.block as usize].insts.len());
+            within.for_each(|parting| side_by_side.decisions[parting.block as usize] = None);
         }
         let joins = joins(body, &graph, &partings);
         let mut lockstep = body.clone();
@@ -69,15 +94,52 @@ impl Lockstep {
             block.terminator = Terminator::Jump(Edge { block: parting.rest, arguments: Vec::new() });
         }
         narrow(&mut lockstep);
-        Ok(Self { body: lockstep, found, partings, joins })
+        Ok(Self { body: lockstep, found, partings, joins, side_by_side })
     }
 }
 
-/// Notes the partings of a block, up to the first that happens in any case.
-fn find(body: &Function, block: u32, found: &Shapes, uniform: &[bool], pure: &[bool], partings: &mut Vec<Parting>) {
+/// None where they would have to part in a way that one group does not.
+fn side_by_side(
+    body: &Function,
+    graph: &Graph,
+    uniform: &[bool],
+    one: &Shapes,
+    groups: u32,
+    left: impl Fn(u32) -> bool,
+) -> Option<SideBySide> {
+    let found = shapes_in_lockstep_side_by_side(body, graph, uniform, groups, left);
+    let alike = |block: &u32| parts_always(body, *block, one) == parts_always(body, *block, &found);
+    if !graph.order.iter().all(alike) {
+        return None;
+    }
+    let decisions = decisions(body, graph, uniform, &found.shapes);
+    Some(SideBySide { groups, found, decisions })
+}
+
+/// Whether the end of a block is of a kind that each thread comes to by itself.
+fn parts_always(body: &Function, block: u32, found: &Shapes) -> bool {
+    let varies = |value: &Value| found.shapes[value.0 as usize] != Shape::SAME;
+    match &body.blocks[block as usize].terminator {
+        Terminator::Table(index, _) => varies(index),
+        Terminator::Suspend(
+            Suspension::Barrier { barrier, threads, .. } | Suspension::Arrival { barrier, threads },
+            _,
+        ) => varies(barrier) || varies(threads),
+        _ => false,
+    }
+}
+
+/// Notes the partings of a block, up to the first that happens in any case: those of one group, or of several side by side.
+fn find(
+    body: &Function,
+    block: u32,
+    found: [Option<&Shapes>; 2],
+    uniform: &[bool],
+    pure: &[bool],
+    partings: &mut Vec<Parting>,
+) {
     let data = &body.blocks[block as usize];
-    let Shapes { shapes, masked } = found;
-    let varies = |value: &Value| shapes[value.0 as usize] != Shape::SAME;
+    let any = |parts: &dyn Fn(&Shapes) -> bool| found.into_iter().flatten().any(parts);
     let mut note = |index: usize, always: bool| partings.push(Parting { block, index, rest: 0, always });
     for (index, value) in data.insts.iter().enumerate().filter(|(_, value)| !uniform[value.0 as usize]) {
         let inst = body.inst(*value);
@@ -85,19 +147,17 @@ fn find(body: &Function, block: u32, found: &Shapes, uniform: &[bool], pure: &[b
             note(index, true);
             return;
         }
-        if wraps(body, *value, shapes) {
+        if any(&|found| wraps(body, *value, &found.shapes)) {
             note(index, false);
         }
     }
-    match &data.terminator {
-        Terminator::Branch(..) if masked.iter().any(|masked| masked.branch == block) => {}
-        Terminator::Branch(condition, ..) if varies(condition) => note(data.insts.len(), false),
-        Terminator::Table(index, _) if varies(index) => note(data.insts.len(), true),
-        Terminator::Suspend(
-            Suspension::Barrier { barrier, threads, .. } | Suspension::Arrival { barrier, threads },
-            _,
-        ) if varies(barrier) || varies(threads) => note(data.insts.len(), true),
-        _ => {}
+    let disagrees = |found: &Shapes| {
+        let Terminator::Branch(condition, ..) = &data.terminator else { return false };
+        found.shapes[condition.0 as usize] != Shape::SAME && found.masked.iter().all(|masked| masked.branch != block)
+    };
+    let always = any(&|found| parts_always(body, block, found));
+    if always || any(&disagrees) {
+        note(data.insts.len(), always);
     }
 }
 

@@ -89,6 +89,46 @@ fn what_is_written_beside_a_buffer_ends_the_step() {
     assert!(wrote(poke, 100, 112).contains("it reached for byte 12 behind the end of argument 1"));
 }
 
+/// Element `i + by` of a buffer for thread `i` where there is one, else 0: read before anything is stored, and behind a store; and the same with a third of the lanes left out.
+const SHIFTED: &str = ".visible .entry shift(.param .u64 from, .param .u64 first, .param .u64 second, .param .u32 count, .param .s32 by) {
+    .reg .b32 %x, %at, %count, %part, %v; .reg .b64 %p, %q, %r, %wide; .reg .pred %in, %kept;
+    ld.param.u64 %p, [from]; ld.param.u64 %q, [first]; ld.param.u64 %r, [second]; ld.param.u32 %count, [count]; ld.param.u32 %at, [by];
+    mov.u32 %x, %ctaid.x; mov.u32 %v, %ntid.x; mul.lo.u32 %x, %x, %v; mov.u32 %v, %tid.x; add.u32 %x, %x, %v;
+    mul.wide.u32 %wide, %x, 4; add.u64 %q, %q, %wide; add.u64 %r, %r, %wide;
+    add.s32 %at, %at, %x; mul.wide.s32 %wide, %at, 4; add.s64 %p, %p, %wide;
+    setp.lt.u32 %in, %at, %count; mov.u32 %v, 0;
+    @!%in bra first_done;
+    ld.global.u32 %v, [%p];
+    first_done: st.global.u32 [%q], %v;
+    rem.u32 %part, %x, 3; setp.ne.u32 %kept, %part, 0; and.pred %in, %in, %kept; mov.u32 %v, 0;
+    @!%in bra second_done;
+    ld.global.u32 %v, [%p];
+    second_done: st.global.u32 [%r], %v; ret; }";
+
+/// Buffers end where nothing follows, and begin behind nothing where they fill their pages: a lane that reads nothing must not reach there with those that do.
+#[test]
+fn lanes_that_leave_a_branch_out_reach_beyond_no_buffer() {
+    let mut lab = Lab::new(|| device(1));
+    let module = lab.module(SHIFTED);
+    for count in [1024_u32, 992, 96] {
+        let numbers: Vec<u32> = (1..=count).collect();
+        let from = lab.upload(&numbers);
+        let [first, second] = [0; 2].map(|_| lab.poisoned::<u32>(count as usize));
+        for by in [-40_i32, -31, -4, -3, -1, 0, 1, 2, 4, 17, 32, 61] {
+            let buffers = [from, first, second].map(|buffer| Argument::Buffer(buffer, 0));
+            let arguments: Vec<_> =
+                buffers.into_iter().chain([Argument::Int32(count as i32), Argument::Int32(by)]).collect();
+            lab.launch(module, "shift", count / 32, 32, &arguments).unwrap();
+            lab.context.finish_step().unwrap();
+            let expected = |x: u32| x.checked_add_signed(by).filter(|at| *at < count).map_or(0, |at| at + 1);
+            let all: Vec<u32> = (0..count).map(expected).collect();
+            assert_eq!(lab.download::<u32>(first), all, "{count} elements, {by} further");
+            let some: Vec<u32> = (0..count).map(|x| if x % 3 == 0 { 0 } else { expected(x) }).collect();
+            assert_eq!(lab.download::<u32>(second), some, "{count} elements, {by} further");
+        }
+    }
+}
+
 #[test]
 fn constants_cannot_be_written_to() {
     let poke = ".const .u32 constant = 5;

@@ -41,11 +41,71 @@ const MOST_LINKS: usize = 8;
 
 /// What is exchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Exchange {
+pub enum Exchange {
     /// By lane, whose word it gets.
     Shuffle([u8; WARP as usize]),
     /// All get the lanes whose word is not 0.
     Vote,
+}
+
+/// Locals with what a group gets: the result, and who took part.
+pub type Received = [Option<u32>; 2];
+
+impl Exchange {
+    /// From locals with the words of a warp's groups to such with what these get.
+    pub fn add(&self, code: &mut Code, words: &[u32]) -> Vec<Received> {
+        match self {
+            Self::Shuffle(sources) => {
+                (0..GROUPS).map(|group| [Some(shuffled(code, words, sources, group)), None]).collect()
+            }
+            Self::Vote => vec![voted(code, words); GROUPS as usize],
+        }
+    }
+}
+
+/// A local with the words that a group gets.
+fn shuffled(code: &mut Code, words: &[u32], sources: &[u8; WARP as usize], group: u32) -> u32 {
+    let own = &sources[(group * LANES) as usize..][..LANES as usize];
+    let result = code.local(ValType::V128);
+    let from = |lane: usize| u32::from(own[lane]) / LANES;
+    let within = |lane: usize| u32::from(own[lane]) % LANES;
+    let first = from(0);
+    let mut others: Vec<u32> = (1..LANES as usize).map(from).filter(|other| *other != first).collect();
+    others.dedup();
+    if others.is_empty() {
+        others.push(first);
+    }
+    let mut sink = code.sink();
+    sink.local_get(words[first as usize]);
+    for (turn, other) in others.iter().enumerate() {
+        let mut bytes = [0; 16];
+        for lane in 0..LANES as usize {
+            // The lanes of `other` come now; what came before stays, or in the first turn is put in its place.
+            let word = match (from(lane) == *other && *other != first, turn) {
+                (true, _) => LANES + within(lane),
+                (false, 0) => within(lane),
+                (false, _) => lane as u32,
+            };
+            (0..4).for_each(|byte| bytes[4 * lane + byte] = (4 * word) as u8 + byte as u8);
+        }
+        sink.local_get(words[*other as usize]).i8x16_shuffle(bytes);
+    }
+    sink.local_set(result);
+    result
+}
+
+/// Locals with the lanes whose word is not 0, and with all lanes.
+fn voted(code: &mut Code, words: &[u32]) -> Received {
+    let [result, all] = [0; 2].map(|_| code.local(ValType::V128));
+    let mut sink = code.sink();
+    for (group, word) in (0..).zip(words) {
+        sink.local_get(*word).v128_const(0).i32x4_ne().i32x4_bitmask().i32_const(group * LANES as i32).i32_shl();
+        if group > 0 {
+            sink.i32_or();
+        }
+    }
+    sink.i32x4_splat().local_set(result).v128_const(-1).local_set(all);
+    [Some(result), Some(all)]
 }
 
 /// One exchange, and the block that follows it.
@@ -77,10 +137,8 @@ pub fn chains(lockstep: &Lockstep, graph: &Graph, uniform: &[bool]) -> Vec<Chain
     let body = &lockstep.body;
     let mut links: HashMap<u32, Link> = HashMap::new();
     for block in &graph.order {
-        if let Terminator::Suspend(suspension, edge) = &body.blocks[*block as usize].terminator
-            && edge.arguments.is_empty()
-            && entered_once(body, graph, edge.block)
-            && let Some((exchange, value)) = known(body, suspension)
+        if let Terminator::Suspend(_, edge) = &body.blocks[*block as usize].terminator
+            && let Some((exchange, value)) = whole(body, graph, *block)
         {
             links.insert(*block, Link { exchange, value, next: edge.block });
         }
@@ -105,6 +163,19 @@ pub fn chains(lockstep: &Lockstep, graph: &Graph, uniform: &[bool]) -> Vec<Chain
         }
     }
     chains
+}
+
+/// How many groups of a warp run side by side: all, where the warp exchanges something; else half of them, since rows of so many threads are common.
+pub fn groups_side_by_side(body: &Function) -> u32 {
+    let graph = Graph::of(body);
+    if graph.order.iter().any(|block| whole(body, &graph, *block).is_some()) { GROUPS } else { GROUPS / 2 }
+}
+
+/// What is exchanged at the end of a block, if a whole warp can do it and go on at once.
+pub fn whole(body: &Function, graph: &Graph, block: u32) -> Option<(Exchange, Value)> {
+    let Terminator::Suspend(suspension, edge) = &body.blocks[block as usize].terminator else { return None };
+    let alone = edge.arguments.is_empty() && entered_once(body, graph, edge.block);
+    if alone { known(body, suspension) } else { None }
 }
 
 fn entered_once(body: &Function, graph: &Graph, block: u32) -> bool {
@@ -261,8 +332,8 @@ struct Warp<'a> {
     groups: Vec<Both>,
     /// By group, the local with what it brings.
     words: Vec<u32>,
-    /// The same with what it gets: the result, and who took part.
-    received: Vec<[Option<u32>; 2]>,
+    /// The same with what it gets.
+    received: Vec<Received>,
 }
 
 impl Warp<'_> {
@@ -316,64 +387,9 @@ impl Warp<'_> {
 
     /// From what the groups bring to what they get.
     fn exchange(&mut self, exchange: &Exchange) {
-        match exchange {
-            Exchange::Shuffle(sources) => self.shuffle(sources),
-            Exchange::Vote => self.vote(),
-        }
-    }
-
-    fn shuffle(&mut self, sources: &[u8; WARP as usize]) {
         let words = std::mem::take(&mut self.words);
-        for group in 0..GROUPS {
-            let own = &sources[(group * LANES) as usize..][..LANES as usize];
-            let result = self.unit.code.local(ValType::V128);
-            let from = |lane: usize| u32::from(own[lane]) / LANES;
-            let within = |lane: usize| u32::from(own[lane]) % LANES;
-            let first = from(0);
-            let mut others: Vec<u32> = (1..LANES as usize).map(from).filter(|other| *other != first).collect();
-            others.dedup();
-            if others.is_empty() {
-                others.push(first);
-            }
-            let mut sink = self.unit.sink();
-            sink.local_get(words[first as usize]);
-            for (turn, other) in others.iter().enumerate() {
-                let mut bytes = [0; 16];
-                for lane in 0..LANES as usize {
-                    // The lanes of `other` come now; what came before stays, or in the first turn is put in its place.
-                    let word = match (from(lane) == *other && *other != first, turn) {
-                        (true, _) => LANES + within(lane),
-                        (false, 0) => within(lane),
-                        (false, _) => lane as u32,
-                    };
-                    (0..4).for_each(|byte| bytes[4 * lane + byte] = (4 * word) as u8 + byte as u8);
-                }
-                sink.local_get(words[*other as usize]).i8x16_shuffle(bytes);
-            }
-            sink.local_set(result);
-            self.received[group as usize] = [Some(result), None];
-        }
+        self.received = exchange.add(&mut self.unit.code, &words);
         words.into_iter().for_each(|word| self.unit.code.release(word));
-    }
-
-    fn vote(&mut self) {
-        let (lanes, result, all) = (
-            self.unit.code.local(ValType::I32),
-            self.unit.code.local(ValType::V128),
-            self.unit.code.local(ValType::V128),
-        );
-        let words = std::mem::take(&mut self.words);
-        let mut sink = self.unit.sink();
-        for (group, word) in (0..).zip(&words) {
-            sink.local_get(*word).v128_const(0).i32x4_ne().i32x4_bitmask().i32_const(group * LANES as i32).i32_shl();
-            if group > 0 {
-                sink.i32_or();
-            }
-        }
-        sink.local_tee(lanes).i32x4_splat().local_set(result).v128_const(-1).local_set(all);
-        self.unit.code.release(lanes);
-        words.into_iter().for_each(|word| self.unit.code.release(word));
-        self.received.fill([Some(result), Some(all)]);
     }
 
     /// The block behind an exchange, for each group, up to what it brings to the next.
@@ -393,7 +409,7 @@ impl Warp<'_> {
                 sink.local_get(frame).i32_load(wasm_encoder::MemArg { align: 2, ..at }).local_set(packed);
             }
             if let Some(lanes) = &mut self.unit.lanes {
-                lanes.received = self.received[group as usize];
+                lanes.received = vec![self.received[group as usize]];
             }
             let uniform = self.unit.parts.uniform;
             self.unit.block(block, uniform, 0);

@@ -5,7 +5,7 @@
 use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::clear::clear;
-use super::module::{Functions, Parts, block_index, prologue};
+use super::module::{Functions, Parts, block_index, next_block_index, prologue};
 use super::plan::Plan;
 use super::structure::{self, Exits, copies};
 use super::unit::{Area, Code, PRIVATE, Unit};
@@ -107,10 +107,10 @@ pub fn blocks<'a>(
     row: impl FnOnce(&mut Unit<'a>),
 ) {
     let Block { first, last, sizes, axes, linear } = *block;
+    block_index(&mut unit.code, first);
     let mut sink = unit.sink();
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
     sink.local_get(first).local_get(last).i64_ge_u().br_if(1);
-    block_index(&mut unit.code, first);
     clear(&mut unit.code, parts);
     unit.preamble();
     begin(unit);
@@ -127,7 +127,8 @@ pub fn blocks<'a>(
         increment(&mut sink, axis, 1);
         sink.local_get(axis).local_get(size).i32_lt_u().br_if(0).end();
     }
-    sink.local_get(first).i64_const(1).i64_add().local_set(first).br(0).end().end();
+    next_block_index(&mut unit.code);
+    unit.sink().local_get(first).i64_const(1).i64_add().local_set(first).br(0).end().end();
 }
 
 /// The threads of a row from the present x to `end`, so many in a turn.

@@ -1,5 +1,6 @@
 //! Which forms a kernel gets: for threads one by one, and for groups of four that run side by side.
 
+use super::exchange;
 use super::groups::Wide;
 use super::module::uniform_values;
 use crate::kernel::{Obstacle, Options};
@@ -92,7 +93,8 @@ fn lockstep(
         begins.copy_from_slice(&heads(body).ok_or(Obstacle::TooLarge)?);
     }
     let uniform = uniform_values(body, program);
-    let mut lockstep = Lockstep::new(body, &uniform, &pure, begins)?;
+    let groups = exchange::groups_side_by_side(body);
+    let mut lockstep = Lockstep::new(body, &uniform, &pure, begins, groups)?;
     let rests: Vec<u32> = lockstep.partings.iter().map(|parting| parting.rest).collect();
     loop {
         let regions = Regions::new(body, begins, &rests, &lockstep.joins);

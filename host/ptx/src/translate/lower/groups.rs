@@ -25,6 +25,8 @@ use crate::translate::graph::Graph;
 use crate::translate::if_conversion::{convert_one, join_chains};
 use crate::translate::ir::{Function, Program, Value};
 use crate::translate::lanes::{LANES, Shape, Shapes, shapes, shapes_side_by_side};
+use crate::translate::lazy::decisions;
+use crate::translate::parting::SideBySide;
 
 /// Index of `threads`, behind `run`.
 const THREADS: u32 = 1;
@@ -32,7 +34,7 @@ const THREADS: u32 = 1;
 pub const FUNCTIONS: u32 = 2;
 
 /// Operations of all groups that run side by side, at most.
-const MOST_OPERATIONS: usize = 128;
+const MOST_OPERATIONS: usize = 512;
 /// Branches that become selections, at most.
 const MOST_CONVERSIONS: usize = 64;
 
@@ -42,8 +44,7 @@ pub struct Wide {
     graph: Graph,
     uniform: Vec<bool>,
     found: Shapes,
-    /// How many groups run side by side, and what is known then.
-    side_by_side: Option<(u32, Shapes)>,
+    side_by_side: Option<SideBySide>,
 }
 
 impl Wide {
@@ -76,13 +77,15 @@ impl Wide {
     }
 }
 
-fn side_by_side(body: &Function, graph: &Graph, uniform: &[bool]) -> Option<(u32, Shapes)> {
+fn side_by_side(body: &Function, graph: &Graph, uniform: &[bool]) -> Option<SideBySide> {
     let operations = graph.order.iter().map(|block| body.blocks[*block as usize].insts.len()).sum();
     let groups = structure::affordable(operations, MOST_OPERATIONS);
     if groups == 1 {
         return None;
     }
-    shapes_side_by_side(body, graph, uniform, groups).map(|found| (groups, found))
+    let found = shapes_side_by_side(body, graph, uniform, groups)?;
+    let decisions = decisions(body, graph, uniform, &found.shapes);
+    Some(SideBySide { groups, found, decisions })
 }
 
 /// Locals of `run`.
@@ -148,8 +151,8 @@ fn row<'a>(unit: &mut Unit<'a>, wide: &'a Wide, locals: &Locals) {
     let mut sink = unit.sink();
     sink.local_get(locals.linear).local_get(locals.width).i32_add().local_get(x).i32_sub().local_set(locals.linear);
     sink.local_get(locals.width).local_set(x).br(1).end();
-    if let Some((groups, found)) = &wide.side_by_side {
-        groups_side_by_side(unit, wide, locals, *groups, found);
+    if let Some(side_by_side) = &wide.side_by_side {
+        groups_side_by_side(unit, wide, locals, side_by_side);
     }
     unit.sink().block(BlockType::Empty).block(BlockType::Empty);
     structure::write(unit, &wide.graph, &wide.uniform, &BodyExits(1));
@@ -167,14 +170,14 @@ fn row<'a>(unit: &mut Unit<'a>, wide: &'a Wide, locals: &Locals) {
 }
 
 /// A turn for several groups, if so many are left; then it jumps to the end of the label round it. Where they do not agree, it leaves all to the code for one.
-fn groups_side_by_side<'a>(unit: &mut Unit<'a>, wide: &'a Wide, locals: &Locals, groups: u32, found: &'a Shapes) {
-    let ([x, ..], lanes) = (locals.axes, groups * LANES);
+fn groups_side_by_side<'a>(unit: &mut Unit<'a>, wide: &'a Wide, locals: &Locals, own: &'a SideBySide) {
+    let ([x, ..], lanes) = (locals.axes, own.groups * LANES);
     let mut sink = unit.sink();
     sink.local_get(locals.width).local_get(x).i32_sub().i32_const(lanes as i32).i32_ge_u();
     sink.local_get(x).local_get(locals.again).i32_ge_u().i32_and();
     sink.local_get(locals.patience_side_by_side).i32_const(0).i32_ne().i32_and().if_(BlockType::Empty);
     sink.block(BlockType::Empty).block(BlockType::Empty);
-    let one = unit.lanes.replace(Lanes::side_by_side(found, groups));
+    let one = unit.lanes.replace(Lanes::side_by_side(own));
     let kept = unit.common_locals(&wide.uniform);
     let kept = unit.swap_locals(kept);
     structure::write(unit, &wide.graph, &wide.uniform, &BodyExits(1));

@@ -3,15 +3,41 @@
 use wasm_encoder::{BlockType, ValType};
 
 use super::unit::Unit;
-use super::vector::Part;
-use crate::translate::ir::{Edge, Kind, Terminator, Value};
-use crate::translate::lanes::LANES;
+use super::vector::{Lanes, Part};
+use crate::translate::ir::{Access, Edge, Inst, Kind, Memory, Terminator, Value};
+use crate::translate::lanes::{LANES, Shape};
 use crate::translate::masking::Masked;
+
+/// Memory that is there or not is so by pages of at least so many bytes.
+const LEAST_PAGE: i32 = 4096;
 
 impl Unit<'_> {
     /// Whether what is written is run for some lanes only.
     pub fn some_run(&self) -> bool {
         self.lanes.as_ref().is_some_and(|lanes| lanes.running.is_some())
+    }
+
+    /// Writes to a local the lanes for which the condition of a branch holds.
+    pub fn lanes_taking(&mut self, masked: &Masked, taken: u32) {
+        let Some(decision) = self.decision() else {
+            self.lanes_where(masked.condition);
+            self.sink().local_set(taken);
+            return;
+        };
+        let splits = self.splits(decision);
+        if splits {
+            self.sink().if_(BlockType::Empty);
+            self.define_for_each_group(masked.branch, &decision.indices);
+            self.lanes_where(masked.condition);
+            self.sink().local_set(taken).else_();
+        }
+        let all = self.all_lanes();
+        self.sink().i32_const(all as i32).i32_const(0);
+        self.decided(masked.condition);
+        self.sink().select().local_set(taken);
+        if splits {
+            self.sink().end();
+        }
     }
 
     /// Writes the side of a branch, of whose lanes those in the local `taken` find that the condition holds, and what the parameters behind it become.
@@ -22,7 +48,8 @@ impl Unit<'_> {
         let running = self.code.local(ValType::I32);
         self.sink().local_get(taken);
         if masked.inverted {
-            self.sink().i32_const((1 << LANES) - 1).i32_xor();
+            let all = self.all_lanes();
+            self.sink().i32_const(all as i32).i32_xor();
         }
         self.sink().local_set(running);
         self.set_running(Some(running));
@@ -49,11 +76,15 @@ impl Unit<'_> {
                 self.argument(*parameter, *yes, &mut targets);
                 continue;
             }
-            self.vector_select(*parameter, masked.condition, [*yes, *no]);
-            targets.push(self.local_of(*parameter));
-            if self.locals_of(*parameter) > 1 {
-                targets.push(self.second_of(*parameter));
+            for group in 0..self.group_count() {
+                self.turn_to(group);
+                self.vector_select(*parameter, masked.condition, [*yes, *no]);
+                targets.push(self.local_of(*parameter));
+                if self.locals_of(*parameter) > 1 {
+                    targets.push(self.second_of(*parameter));
+                }
             }
+            self.turn_to(0);
         }
         for target in targets.into_iter().rev() {
             self.sink().local_set(target);
@@ -63,9 +94,17 @@ impl Unit<'_> {
     /// Does something for each lane that runs.
     fn each_running(&mut self, mut write: impl FnMut(&mut Self, u32)) {
         let running = self.lanes.as_ref().and_then(|lanes| lanes.running).unwrap_or(0);
+        if self.group_count() > 1 {
+            self.any_of_group_runs();
+            self.sink().if_(BlockType::Empty);
+        }
         for lane in 0..LANES {
-            self.sink().local_get(running).i32_const(1 << lane).i32_and().if_(BlockType::Empty);
+            let bit = 1_u32 << self.place(lane);
+            self.sink().local_get(running).i32_const(bit as i32).i32_and().if_(BlockType::Empty);
             self.with_part(Part::Lane(lane), |unit| write(unit, lane));
+            self.sink().end();
+        }
+        if self.group_count() > 1 {
             self.sink().end();
         }
     }
@@ -75,8 +114,70 @@ impl Unit<'_> {
         self.each_running(|unit, _| unit.expression(value));
     }
 
-    /// Each lane that runs reads memory; the others get 0.
+    /// Each lane that runs reads memory; what the others get is nothing that is used. Where neighbours read neighbouring elements, all do, as long as these lie in one page with what a
+    /// lane that runs reads: memory is there by whole pages, or not at all.
     pub fn masked_load(&mut self, value: Value) {
+        let Inst::Load(access, address) = self.function.inst(value) else { return };
+        let bytes = self.function.kind(value).bytes();
+        let neighbours = self.shape(*address) == Shape::Line(bytes.into()) && access.bytes == bytes;
+        if !neighbours || access.memory != Memory::Device {
+            self.load_each_running(value);
+            return;
+        }
+        if let Some(away) = self.lanes.as_ref().filter(|lanes| lanes.gives_up).map(Lanes::away) {
+            // The first group asks for all of them.
+            if self.place(0) == 0 {
+                self.lies_in_a_page(*access, *address, self.lane_count());
+                self.sink().i32_eqz().br_if(away);
+            }
+            self.vector_load(value, *access, *address);
+            return;
+        }
+        let [one, other] = [0; 2].map(|_| self.code.local(ValType::V128));
+        let locals = if bytes == 8 { vec![one, other] } else { vec![one] };
+        self.lies_in_a_page(*access, *address, LANES);
+        if self.group_count() > 1 {
+            self.any_of_group_runs();
+            self.sink().i32_const(0).i32_ne().i32_and();
+        }
+        self.sink().if_(BlockType::Empty);
+        self.vector_load(value, *access, *address);
+        self.set(&locals);
+        self.sink().else_();
+        self.load_each_running(value);
+        self.set(&locals);
+        self.sink().end();
+        for local in &locals {
+            self.sink().local_get(*local);
+        }
+        [one, other].into_iter().for_each(|local| self.code.release(local));
+    }
+
+    /// Writes what is on the stack to locals, the last of them first.
+    fn set(&mut self, locals: &[u32]) {
+        for local in locals.iter().rev() {
+            self.sink().local_set(*local);
+        }
+    }
+
+    /// Puts on the stack whether the elements of so many lanes, from the present group's first on, lie in one page.
+    fn lies_in_a_page(&mut self, access: Access, address: Value, lanes: u32) {
+        let first = access.offset.wrapping_add(u64::from(self.place(0) * access.bytes));
+        self.base(address);
+        let mut sink = self.sink();
+        sink.i32_wrap_i64().i32_const(first as i32).i32_add().i32_const(LEAST_PAGE - 1).i32_and();
+        sink.i32_const(LEAST_PAGE - (lanes * access.bytes) as i32).i32_le_u();
+    }
+
+    /// Puts the lanes of the present group that run on the stack, as the bits of a number that is 0 if there are none.
+    fn any_of_group_runs(&mut self) {
+        let running = self.lanes.as_ref().and_then(|lanes| lanes.running).unwrap_or(0);
+        let group = self.place(0);
+        self.sink().local_get(running).i32_const(((1 << LANES) - 1) << group).i32_and();
+    }
+
+    /// Each lane that runs reads memory; the others get 0.
+    fn load_each_running(&mut self, value: Value) {
         let kind = self.function.kind(value);
         let (one, both) = (self.code.local(ValType::V128), self.code.local(ValType::V128));
         let vectors = [one, both];

@@ -38,6 +38,9 @@ pub const YIELDED: u32 = 1;
 /// Index of the global that says that neighbouring threads of the launch's blocks may run as groups: each group lies in one row.
 pub const GROUPED: u32 = 2;
 
+/// Index of the global that says the same of all groups that can run side by side.
+pub const SIDE_BY_SIDE: u32 = 3;
+
 /// Functions of the generated module, in the order of their indices.
 pub struct Functions {
     types: Vec<(Vec<ValType>, Vec<ValType>)>,
@@ -97,6 +100,8 @@ pub struct Parts<'a> {
     pub first_lockstep: u32,
     /// … and which regions have one.
     pub lockstep: Vec<u32>,
+    /// How many groups of a warp can run side by side.
+    pub side_by_side: Option<u32>,
     /// Index of the first routine's function.
     pub first_routine: u32,
     /// The types of indirect calls by their number of arguments.
@@ -160,6 +165,7 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         first_region,
         first_lockstep,
         lockstep: together.as_ref().map(lockstep::Together::numbers).unwrap_or_default(),
+        side_by_side: together.as_ref().and_then(lockstep::Together::side_by_side),
         first_routine: first_lockstep + together.as_ref().map_or(0, lockstep::Together::functions),
         indirect_types: &indirect_types,
     };
@@ -302,6 +308,22 @@ pub fn block_index(code: &mut Code, first: u32) {
     sink.i32_const(0).i64_load32_u(at(Launch::GRID + 4)).i64_div_u().i64_store32(at(Launch::BLOCK_INDEX + 8));
 }
 
+/// Goes on from where one block lies in the grid to where the next one does: without the divisions, which would take as long as a few hundred threads of a small kernel.
+pub fn next_block_index(code: &mut Code) {
+    let at = |offset: u32| wasm_encoder::MemArg { offset: u64::from(offset), align: 2, memory_index: PRIVATE };
+    let place = code.local(ValType::I32);
+    let mut sink = code.sink();
+    sink.block(wasm_encoder::BlockType::Empty);
+    for axis in [0, 4, 8] {
+        sink.i32_const(0).i32_const(0).i32_load(at(Launch::BLOCK_INDEX + axis)).i32_const(1).i32_add();
+        sink.local_tee(place).i32_store(at(Launch::BLOCK_INDEX + axis));
+        sink.local_get(place).i32_const(0).i32_load(at(Launch::GRID + axis)).i32_ne().br_if(0);
+        sink.i32_const(0).i32_const(0).i32_store(at(Launch::BLOCK_INDEX + axis));
+    }
+    sink.end();
+    code.release(place);
+}
+
 fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u8>, Places) {
     let mut module = Module::new();
     let mut types = TypeSection::new();
@@ -330,7 +352,7 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u
     memories.memory(memory(u64::from(parts.layout.frames).div_ceil(PAGE), None, false));
     module.section(&memories);
     let mut globals = GlobalSection::new();
-    for _ in [TRAP, YIELDED, GROUPED] {
+    for _ in [TRAP, YIELDED, GROUPED, SIDE_BY_SIDE] {
         let ty = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
         globals.global(ty, &ConstExpr::i32_const(0));
     }

@@ -14,6 +14,7 @@ use crate::translate::tidy::has_effect;
 const DEEPEST: u32 = 24;
 
 /// How each value of a unit is made.
+#[derive(Clone)]
 pub struct Plan {
     /// Computed where they are used.
     pub inlined: Vec<bool>,

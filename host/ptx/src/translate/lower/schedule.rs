@@ -14,7 +14,7 @@ use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::clear;
 use super::frames::place;
-use super::module::{Functions, GROUPED, Parts, YIELDED, block_index, prologue, trap};
+use super::module::{Functions, GROUPED, Parts, SIDE_BY_SIDE, YIELDED, block_index, next_block_index, prologue, trap};
 use super::region::at;
 use super::unit::{Code, PRIVATE};
 use crate::kernel::{Launch, trap as reason};
@@ -55,9 +55,12 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     sink.i32_const(0).i32_load(size(2)).i32_mul().local_tee(threads);
     sink.i32_const(31).i32_add().i32_const(5).i32_shr_u().local_set(warps);
     if parts.frames.grouped {
-        // A group lies in one row: all rows are of whole groups, or there is one row only.
-        sink.local_get(width).i32_const(LANES as i32 - 1).i32_and().i32_eqz();
-        sink.local_get(width).local_get(threads).i32_eq().i32_or().global_set(GROUPED);
+        // What runs at once lies in one row: all rows are of whole groups, or there is one row only.
+        let groups = parts.side_by_side.map(|groups| (groups, SIDE_BY_SIDE));
+        for (groups, global) in [(1, GROUPED)].into_iter().chain(groups) {
+            sink.local_get(width).i32_const((groups * LANES) as i32 - 1).i32_and().i32_eqz();
+            sink.local_get(width).local_get(threads).i32_eq().i32_or().global_set(global);
+        }
     }
     // Each thread's place, once for all blocks.
     each_frame(&mut sink, parts, index, frame, threads, |sink| {
@@ -69,9 +72,10 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
         sink.local_get(y).i32_const(1).i32_add().local_tee(y).local_get(height).i32_eq().if_(BlockType::Empty);
         sink.i32_const(0).local_set(y).local_get(z).i32_const(1).i32_add().local_set(z).end().end();
     });
+    block_index(&mut code, first);
+    let mut sink = code.sink();
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
     sink.local_get(first).local_get(last).i64_ge_u().br_if(1);
-    block_index(&mut code, first);
     clear::clear(&mut code, parts);
     let mut sink = code.sink();
     begin_frames(&mut sink, parts, index, frame, threads);
@@ -102,8 +106,9 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     }
     sink.local_get(progress).br_if(0);
     trap(&mut code, reason::DEADLOCK);
+    code.sink().end().end();
+    next_block_index(&mut code);
     let mut sink = code.sink();
-    sink.end().end();
     sink.local_get(first).i64_const(1).i64_add().local_set(first).br(0).end().end();
     functions.add(&[ValType::I64, ValType::I64], &[], code);
 }

@@ -9,7 +9,6 @@ use wasm_encoder::{BlockType, ValType};
 use super::unit::Unit;
 use crate::translate::graph::Graph;
 use crate::translate::ir::{Edge, Function, Suspension, Terminator, Value};
-use crate::translate::lanes::LANES;
 use crate::translate::masking::Masked;
 
 /// How often the same code stands in a turn of a loop, at most; a power of 2.
@@ -23,6 +22,12 @@ pub trait Exits {
     fn leaves(&self, block: u32) -> bool;
     /// Goes on in another region.
     fn hop(&self, unit: &mut Unit<'_>, edge: &Edge, depth: u32);
+    /// Whether lanes that wait at the end of a block can go on at once, within the unit, as they all are there.
+    fn passes(&self, _: u32) -> bool {
+        false
+    }
+    /// Does for them what they wait for.
+    fn pass(&self, _: &mut Unit<'_>, _: u32) {}
     /// Waits.
     fn suspend(&self, unit: &mut Unit<'_>, suspension: &Suspension, edge: &Edge, depth: u32);
     /// Ends the thread, or the function.
@@ -131,7 +136,7 @@ impl<'f> Writer<'_, 'f> {
 
     fn inside(&self, block: u32, edge: &Edge) -> bool {
         let suspends = matches!(self.unit.function.blocks[block as usize].terminator, Terminator::Suspend(..));
-        !suspends && !self.exits.leaves(edge.block)
+        (!suspends || self.exits.passes(block)) && !self.exits.leaves(edge.block)
     }
 
     fn run(&mut self) {
@@ -229,6 +234,10 @@ impl<'f> Writer<'_, 'f> {
                 self.unit.code.mark(data.position);
                 super::module::trap(&mut self.unit.code, *reason);
             }
+            Terminator::Suspend(_, edge) if self.exits.passes(block) => {
+                self.exits.pass(self.unit, block);
+                self.tasks.push(Task::Edge(block, edge));
+            }
             Terminator::Suspend(suspension, edge) => {
                 self.unit.code.mark(data.position);
                 self.exits.suspend(self.unit, suspension, edge, self.depth);
@@ -262,11 +271,11 @@ impl<'f> Writer<'_, 'f> {
     /// Where lanes do not agree, the side of a branch for some of them; else the condition is on the stack then.
     fn masked(&mut self, masked: &Masked) {
         let taken = self.unit.code.local(ValType::I32);
-        self.unit.mask(masked.condition);
+        self.unit.lanes_taking(masked, taken);
         // Neither none nor all.
-        let mixed = (1 << LANES) - 2;
+        let mixed = self.unit.all_lanes() - 1;
         let mut sink = self.unit.sink();
-        sink.i32x4_bitmask().local_tee(taken).i32_const(1).i32_sub().i32_const(mixed).i32_lt_u();
+        sink.local_get(taken).i32_const(1).i32_sub().i32_const(mixed as i32).i32_lt_u();
         sink.if_(BlockType::Empty);
         self.depth += 1;
         self.unit.masked_side(masked, taken, self.uniform, self.depth);

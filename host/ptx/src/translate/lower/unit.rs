@@ -175,13 +175,19 @@ impl<'a> Unit<'a> {
     pub fn block(&mut self, block: u32, uniform: &[bool], depth: u32) {
         if let Some(lanes) = &mut self.lanes {
             lanes.depth = depth;
+            if let Some(received) = lanes.received_at.remove(&block) {
+                lanes.received = received;
+            }
         }
         let insts = &self.function.blocks[block as usize].insts;
         let ends = self.ends(insts);
+        // What is found out in front of the branch.
+        let later =
+            self.lanes.as_ref().and_then(|lanes| lanes.decision(block)).map_or(&[][..], |decision| &decision.indices);
         // What is still to be written for each of the groups that stand side by side.
         let mut waiting = Vec::new();
         for (index, value) in insts.iter().enumerate() {
-            if uniform[value.0 as usize] || self.plan.inlined[value.0 as usize] {
+            if uniform[value.0 as usize] || self.plan.inlined[value.0 as usize] || later.contains(&index) {
                 continue;
             }
             if self.for_each_group(*value) {
@@ -239,6 +245,15 @@ impl<'a> Unit<'a> {
             }
         }
         self.turn_to(0);
+    }
+
+    /// Defines what was left to be found out in front of a block's branch.
+    pub fn define_for_each_group(&mut self, block: u32, indices: &[usize]) {
+        self.groups(block, indices, &HashMap::new());
+        let end = self.function.blocks[block as usize].insts.len();
+        if let Some(lanes) = &mut self.lanes {
+            lanes.at = (block, end);
+        }
     }
 
     fn instruction(&mut self, block: u32, index: usize) {

@@ -6,10 +6,13 @@ use std::collections::HashMap;
 
 use wasm_encoder::ValType;
 
+use super::exchange::Received;
 use super::unit::{Locals, Unit};
 use crate::translate::ir::{Binary, Inst, Kind, Unary, Value};
 use crate::translate::lanes::{LANES, Shape, Shapes};
+use crate::translate::lazy::Decision;
 use crate::translate::masking::Masked;
+use crate::translate::parting::SideBySide;
 
 /// What of a value is put on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,10 @@ pub struct Lanes<'a> {
     groups: u32,
     /// For which of them code is written.
     group: u32,
+    /// By block, what decides the branch at its end without vectors.
+    decisions: &'a [Option<Decision>],
+    /// Whether what runs can be given up where only some lanes run.
+    pub gives_up: bool,
     /// What is read of values at present.
     pub part: Part,
     /// Labels open within the unit; behind them are those of the places where the group parts.
@@ -44,8 +51,10 @@ pub struct Lanes<'a> {
     labels: HashMap<(u32, usize), u32>,
     /// Which instruction is written.
     pub at: (u32, usize),
-    /// Locals with what lanes got from each other, the result and who took part, where it does not come from their frames.
-    pub received: [Option<u32>; 2],
+    /// By group, what lanes got from each other where it does not come from their frames.
+    pub received: Vec<Received>,
+    /// The same for blocks that are still to be written.
+    pub received_at: HashMap<u32, Vec<Received>>,
     /// The second locals of values of 64 bits.
     pub seconds: Locals,
 }
@@ -57,8 +66,19 @@ impl<'a> Lanes<'a> {
     }
 
     /// For so many groups side by side.
-    pub fn side_by_side(found: &'a Shapes, groups: u32) -> Self {
-        Self { groups, ..Self::new(found) }
+    pub fn side_by_side(side_by_side: &'a SideBySide) -> Self {
+        Self { gives_up: true, ..Self::side_by_side_parting(side_by_side, HashMap::new()) }
+    }
+
+    /// What decides the branch at the end of a block without vectors.
+    pub fn decision(&self, block: u32) -> Option<&'a Decision> {
+        self.decisions.get(block as usize).and_then(Option::as_ref)
+    }
+
+    /// For several groups of a warp, with a label for each place where they part.
+    pub fn side_by_side_parting(side_by_side: &'a SideBySide, labels: HashMap<(u32, usize), u32>) -> Self {
+        let SideBySide { groups, found, decisions } = side_by_side;
+        Self { groups: *groups, decisions, ..Self::parting(found, labels) }
     }
 
     /// With a label for each place where the group parts.
@@ -70,13 +90,21 @@ impl<'a> Lanes<'a> {
             running: None,
             groups: 1,
             group: 0,
+            decisions: &[],
+            gives_up: false,
             part: Part::Base,
             depth: 0,
             labels,
             at: (0, 0),
-            received: [None; 2],
+            received: Vec::new(),
+            received_at: HashMap::new(),
             seconds: HashMap::new(),
         }
+    }
+
+    /// The group for which code is written.
+    pub fn group(&self) -> u32 {
+        self.group
     }
 
     /// Whether a block ends with a branch whose side is run for some lanes only.
@@ -114,7 +142,7 @@ pub const LOWER_HALVES: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 
 /// The upper half of a vector, twice.
 pub const UPPER_HALF: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15];
 
-impl Unit<'_> {
+impl<'a> Unit<'a> {
     /// How a value is held.
     pub fn shape(&self, value: Value) -> Shape {
         self.lanes.as_ref().map_or(Shape::SAME, |lanes| lanes.shapes[value.0 as usize])
@@ -302,6 +330,13 @@ impl Unit<'_> {
             self.base(condition);
             return;
         }
+        if let Some(decision) = self.decision() {
+            if self.splits(decision) {
+                self.leave_undecided(condition, decision, away);
+            }
+            self.decided(condition);
+            return;
+        }
         if self.group_count() > 1 {
             self.agreed_by_groups(condition, away);
             return;
@@ -313,6 +348,24 @@ impl Unit<'_> {
         self.sink().i32x4_bitmask().local_tee(bits).i32_const(1).i32_sub().i32_const(mixed).i32_lt_u().br_if(away);
         self.sink().local_get(bits);
         self.code.release(bits);
+    }
+
+    /// Puts a bit for each lane on the stack: where a value is not 0.
+    pub fn lanes_where(&mut self, value: Value) {
+        for group in 0..self.group_count() {
+            self.turn_to(group);
+            self.mask(value);
+            self.sink().i32x4_bitmask();
+            if group > 0 {
+                self.sink().i32_const((group * LANES) as i32).i32_shl().i32_or();
+            }
+        }
+        self.turn_to(0);
+    }
+
+    /// All lanes as such bits.
+    pub fn all_lanes(&self) -> u32 {
+        u32::MAX >> (u32::BITS - self.lane_count())
     }
 
     fn agreed_by_groups(&mut self, condition: Value, away: u32) {
@@ -342,15 +395,72 @@ impl Unit<'_> {
 
     /// Before a line is computed: lets the group part, or gives it up, where what it is made of would not be a line of its lanes after all.
     pub fn is_one(&mut self, line: Value) {
-        let asked = match self.function.inst(line) {
-            Inst::Unary(Unary::Widen { signed }, operand) => self.wraps(*operand, *signed),
-            Inst::Binary(Binary::Eq | Binary::Ne, a, b) => self.meets(*a, *b),
-            Inst::Binary(op, a, b) if op.compares() => self.changes(*op, *a, *b),
-            _ => false,
-        };
-        if asked {
+        if let Inst::Unary(Unary::Widen { signed }, operand) = self.function.inst(line)
+            && self.wraps(*operand, *signed)
+        {
             let away = self.lanes.as_ref().map_or(0, Lanes::away);
             self.sink().br_if(away);
+        }
+    }
+
+    /// Where what is on the stack says so: to a label. What threads find who go on there one by one is computed before.
+    fn leave_undecided(&mut self, condition: Value, decision: &Decision, away: u32) {
+        if !self.plan.global[condition.0 as usize] {
+            self.sink().br_if(away);
+            return;
+        }
+        let block = self.lanes.as_ref().map_or(0, |lanes| lanes.at.0);
+        self.sink().if_(wasm_encoder::BlockType::Empty);
+        self.define_for_each_group(block, &decision.indices);
+        self.sink().br(away + 1).end();
+    }
+
+    /// What decides the branch behind the block that is written, if no vectors do.
+    pub fn decision(&self) -> Option<&'a Decision> {
+        self.lanes.as_ref().and_then(|lanes| lanes.decision(lanes.at.0))
+    }
+
+    /// Puts on the stack whether lanes may disagree on one of the comparisons that decide a branch; nothing if they cannot.
+    pub fn splits(&mut self, decision: &Decision) -> bool {
+        let block = self.lanes.as_ref().map_or(0, |lanes| lanes.at.0);
+        let mut any = false;
+        for index in &decision.indices {
+            let asked = match self.function.inst(self.function.blocks[block as usize].insts[*index]) {
+                Inst::Binary(Binary::Eq | Binary::Ne, a, b) => self.meets(*a, *b),
+                Inst::Binary(op, a, b) if op.compares() => self.changes(*op, *a, *b),
+                _ => false,
+            };
+            if asked && any {
+                self.sink().i32_or();
+            }
+            any |= asked;
+        }
+        any
+    }
+
+    /// Puts on the stack what a decision comes to if all lanes agree on all that it is made of.
+    pub fn decided(&mut self, value: Value) {
+        if self.shape(value) == Shape::SAME {
+            self.base(value);
+            return;
+        }
+        match self.function.inst(value) {
+            Inst::Unary(_, a) => {
+                self.decided(*a);
+                self.sink().i32_eqz();
+            }
+            Inst::Binary(op @ (Binary::And | Binary::Or | Binary::Xor), a, b) => {
+                self.decided(*a);
+                self.decided(*b);
+                let mut sink = self.sink();
+                match op {
+                    Binary::And => sink.i32_and(),
+                    Binary::Or => sink.i32_or(),
+                    _ => sink.i32_xor(),
+                };
+            }
+            Inst::Binary(op, a, b) => self.with_part(Part::Base, |unit| unit.binary(*op, *a, *b)),
+            _ => self.base(value),
         }
     }
 

@@ -8,7 +8,7 @@ use super::unit::Unit;
 use super::vector::{EVEN_WORDS, LOWER_HALVES, Part, UPPER_HALF};
 use crate::translate::frame;
 use crate::translate::ir::{Access, Binary, Input, Inst, Kind, Unary, Value};
-use crate::translate::lanes::Shape;
+use crate::translate::lanes::{LANES, Shape};
 
 impl Unit<'_> {
     /// Puts the result of an instruction on the stack, if it has one: a scalar, a vector or two.
@@ -349,7 +349,7 @@ impl Unit<'_> {
 
     /// Neighbouring elements in one access. It lies within what the lanes would have read; an address that wraps round is that of a first lane far beyond the
     /// memory.
-    fn vector_load(&mut self, value: Value, access: Access, address: Value) -> bool {
+    pub fn vector_load(&mut self, value: Value, access: Access, address: Value) -> bool {
         if let Some(received) = self.received(access, address) {
             self.sink().local_get(received);
             return true;
@@ -360,7 +360,7 @@ impl Unit<'_> {
         }
         let position = self.function.values[value.0 as usize].position;
         let kind = self.function.kind(value);
-        let at = self.of_group(access);
+        let at = self.of_group(access, address);
         match (kind, access.bytes) {
             (Kind::I32 | Kind::F32, 4) => {
                 self.base(address);
@@ -391,9 +391,13 @@ impl Unit<'_> {
     }
 
     /// Where the present group's part of neighbouring elements begins.
-    fn of_group(&self, access: Access) -> wasm_encoder::MemArg {
+    fn of_group(&self, access: Access, address: Value) -> wasm_encoder::MemArg {
         let at = memarg(access);
-        wasm_encoder::MemArg { offset: at.offset + u64::from(self.place(0) * access.bytes), ..at }
+        let from_first = match self.function.inst(address) {
+            Inst::Input(Input::Frame) => self.place(0) / LANES * self.parts.frames.group_bytes(),
+            _ => self.place(0) * access.bytes,
+        };
+        wasm_encoder::MemArg { offset: at.offset + u64::from(from_first), ..at }
     }
 
     /// The local with what lanes got from each other, where it is read from their frames otherwise.
@@ -403,7 +407,7 @@ impl Unit<'_> {
             return None;
         }
         let result = u64::from(self.parts.frames.offset(frame::RESULT));
-        lanes.received[usize::from(access.offset != result)]
+        lanes.received.get(lanes.group() as usize)?[usize::from(access.offset != result)]
     }
 
     fn vector_store(&mut self, value: Value, access: Access, address: Value, stored: Value) -> bool {
@@ -413,7 +417,7 @@ impl Unit<'_> {
         }
         let position = self.function.values[value.0 as usize].position;
         let kind = self.function.kind(stored);
-        let at = self.of_group(access);
+        let at = self.of_group(access, address);
         match (kind, access.bytes) {
             (Kind::I32 | Kind::F32, 4) => {
                 self.base(address);

@@ -1,0 +1,378 @@
+//! A region of a body whose threads wait, for groups of four threads of a warp as the lanes of vectors.
+//!
+//! ```text
+//! lockstep(base: linear index of the warp's first thread, pass: lanes to run) -> lanes that were run
+//!   what is the same for all threads
+//!   for each group with a lane in `pass`:
+//!     if all four go on in this region, and what should be lines in their frames is:
+//!       load the vectors that they kept; run; keep the vectors that are needed later; note where they go on and why they wait
+//!       where they part (see `parting`): keep, and call the region of threads that begins there
+//!     else: call the region of threads for them
+//!   update the warp's record
+//! ```
+//!
+//! Threads that part go on at once, one by one, until they wait. So whatever has an effect that depends on the order happens in the same order as if all threads ran alone.
+//!
+//! A value is held here in the shape that it has as long as threads do not part (see [`crate::translate::lanes`]). That threads which parted come back with values that have none,
+//! because they went different ways, is seen when they are loaded: lines are compared with what all four kept.
+
+mod exits;
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use wasm_encoder::{BlockType, MemArg, ValType};
+
+use super::exchange::{self, Chain, Exchange};
+use super::frames::{Frames, place};
+use super::module::{Functions, GROUPED, Parts, SIDE_BY_SIDE};
+use super::outcome::Outcome;
+use super::plan::Plan;
+use super::region::kept;
+use super::structure;
+use super::unit::{Code, PRIVATE, Unit};
+use super::vector::Lanes;
+use crate::kernel::WARP;
+use crate::translate::graph::Graph;
+use crate::translate::ir::{Edge, Function, Terminator, Value};
+use crate::translate::lanes::LANES;
+use crate::translate::liveness::reads;
+use crate::translate::parting::{Lockstep, Parting, SideBySide};
+use crate::translate::regions::{Regions, inside};
+use exits::LockstepExits;
+
+/// Operations of a region for several groups side by side, at most.
+const MOST_SIDE_BY_SIDE: usize = 4000;
+
+/// A region as groups run it.
+pub struct Wide {
+    /// Its number.
+    pub number: u32,
+    head: u32,
+    /// Its blocks.
+    pub graph: Graph,
+    /// What several groups side by side run of the body, if they do.
+    several: Option<Several>,
+}
+
+/// What several groups of a warp run side by side from the head of a region on. A whole warp that exchanges something does not end there, but goes on.
+struct Several {
+    graph: Graph,
+    passed: HashMap<u32, (Exchange, Value)>,
+    behind: HashSet<u32>,
+}
+
+impl Several {
+    /// None for what a whole warp comes to in another region already.
+    fn new(lockstep: &Lockstep, regions: &Regions, rests: &HashSet<u32>, head: u32) -> Option<Self> {
+        let body = &lockstep.body;
+        let groups = lockstep.side_by_side.as_ref()?.groups;
+        let whole = Graph::of(body);
+        let exchange = |block: u32| if groups * LANES == WARP { exchange::whole(body, &whole, block) } else { None };
+        let passed: HashMap<u32, (Exchange, Value)> =
+            whole.order.iter().filter_map(|block| Some((*block, exchange(*block)?))).collect();
+        let behind: HashSet<u32> = passed
+            .keys()
+            .flat_map(|block| body.blocks[*block as usize].terminator.edges())
+            .map(|edge| edge.block)
+            .collect();
+        if behind.contains(&head) {
+            return None;
+        }
+        let leaves =
+            |block: u32| rests.contains(&block) || regions.leaves(head, false, block) && !behind.contains(&block);
+        let graph = Graph::new(body.blocks.len(), head, |from| match &body.blocks[from as usize].terminator {
+            Terminator::Suspend(_, edge) if passed.contains_key(&from) => vec![edge.block],
+            _ => inside(body, from, leaves),
+        });
+        let operations: usize = graph.order.iter().map(|block| body.blocks[*block as usize].insts.len()).sum();
+        (operations * groups as usize <= MOST_SIDE_BY_SIDE).then_some(Self { graph, passed, behind })
+    }
+}
+
+/// The regions that groups run: those where all threads begin or go on, and those where threads meet again that parted.
+pub fn regions(lockstep: &Lockstep, regions: &Regions, chains: &[Chain]) -> Vec<Wide> {
+    let body = &lockstep.body;
+    let rests: HashSet<u32> = lockstep.partings.iter().map(|parting| parting.rest).collect();
+    // A whole warp never goes on within a chain of exchanges.
+    let passed: HashSet<u32> = chains.iter().flat_map(Chain::passed).collect();
+    let begins =
+        regions.regions.iter().filter(|region| !passed.contains(&region.head) && !rests.contains(&region.head));
+    let wide = begins.map(|region| {
+        let leaves = |block: u32| rests.contains(&block) || regions.leaves(region.head, false, block);
+        let graph = Graph::new(body.blocks.len(), region.head, |from| inside(body, from, leaves));
+        let several = Several::new(lockstep, regions, &rests, region.head);
+        Wide { number: region.number, head: region.head, graph, several }
+    });
+    wide.collect()
+}
+
+/// All that groups run.
+pub struct Together<'a> {
+    lockstep: &'a Lockstep,
+    regions: Vec<Wide>,
+    chains: Vec<Chain>,
+}
+
+impl<'a> Together<'a> {
+    /// Of a body cut up into these regions.
+    pub fn new(lockstep: &'a Lockstep, of: &Regions, uniform: &[bool]) -> Self {
+        let chains = exchange::chains(lockstep, &Graph::of(&lockstep.body), uniform);
+        Self { lockstep, regions: regions(lockstep, of, &chains), chains }
+    }
+
+    /// The numbers of the regions, in the order of their functions.
+    pub fn numbers(&self) -> Vec<u32> {
+        self.regions.iter().map(|region| region.number).collect()
+    }
+
+    /// How many groups of a warp run side by side, if the rows of a block are of so many.
+    pub fn side_by_side(&self) -> Option<u32> {
+        self.lockstep.side_by_side.as_ref().map(|side_by_side| side_by_side.groups)
+    }
+
+    /// How many functions there are.
+    pub fn functions(&self) -> u32 {
+        (self.regions.len() + self.chains.len()) as u32
+    }
+
+    /// Adds them.
+    pub fn add(&'a self, functions: &mut Functions, parts: &'a Parts<'a>, frames: &'a Frames) {
+        let first = parts.first_lockstep + self.regions.len() as u32;
+        let exchanges = (first..).zip(&self.chains).map(|(function, chain)| (chain.start(), function)).collect();
+        for region in &self.regions {
+            add_one(functions, parts, frames, self.lockstep, region, &exchanges);
+        }
+        for chain in &self.chains {
+            exchange::add(functions, parts, frames, self.lockstep, chain);
+        }
+    }
+}
+
+/// Locals in the order of the parameters.
+const BASE: u32 = 0;
+const PASS: u32 = 1;
+
+/// What one group does of a region, or several side by side.
+struct Section<'a> {
+    graph: &'a Graph,
+    /// Places where it may part, in the order of their labels.
+    partings: Vec<&'a Parting>,
+    kept: HashSet<Value>,
+    loaded: Vec<Value>,
+    plan: Plan,
+}
+
+impl<'a> Section<'a> {
+    fn new(
+        parts: &Parts<'_>,
+        frames: &Frames,
+        lockstep: &'a Lockstep,
+        region: &Wide,
+        graph: &'a Graph,
+        passed: &HashMap<u32, (Exchange, Value)>,
+    ) -> Self {
+        let body = &lockstep.body;
+        let kept = kept(body, frames, region.head, graph);
+        let partings: Vec<&Parting> = lockstep
+            .partings
+            .iter()
+            .filter(|parting| !parting.always && graph.position[parting.block as usize].is_some())
+            .collect();
+        let saved = saved(body, parts, frames, graph, &kept, &partings, passed);
+        let mut read: HashSet<Value> = saved.iter().copied().collect();
+        for block in &graph.order {
+            read.extend(reads(body, *block));
+        }
+        let needed = frames.needed[&region.head].iter().copied();
+        let loaded: Vec<Value> = needed.filter(|value| read.contains(value)).collect();
+        let plan = Plan::for_lockstep(body, graph, parts.uniform, [&loaded, &saved]);
+        Self { graph, partings, kept, loaded, plan }
+    }
+
+    fn labels(&self) -> HashMap<(u32, usize), u32> {
+        let places = self.partings.iter().map(|parting| (parting.block, parting.index));
+        places.zip(0..).collect()
+    }
+
+    /// Writes what is done once everything is loaded. Behind it there are `labels` up to the end of the turn, that of a failed beginning being the first.
+    fn write(&self, unit: &mut Unit<'_>, exits: &LockstepExits<'_>, labels: u32) {
+        for _ in &self.partings {
+            unit.sink().block(BlockType::Empty);
+        }
+        structure::write(unit, self.graph, exits.parts.uniform, exits);
+        for (left, parting) in (0..self.partings.len() as u32).rev().zip(&self.partings) {
+            unit.sink().end();
+            exits.part(unit, parting.rest);
+            unit.sink().br(left + labels);
+        }
+    }
+}
+
+/// Locals of a region's function.
+struct Locals {
+    packed: u32,
+    lane: u32,
+    /// Which lanes of a group are to run.
+    here: u32,
+}
+
+fn add_one<'a>(
+    functions: &mut Functions,
+    parts: &'a Parts<'a>,
+    frames: &'a Frames,
+    lockstep: &'a Lockstep,
+    region: &'a Wide,
+    exchanges: &'a HashMap<u32, u32>,
+) {
+    let body = &lockstep.body;
+    let rests: HashMap<u32, u32> = parts
+        .regions
+        .regions
+        .iter()
+        .filter(|own| parts.regions.number[own.head as usize].is_none())
+        .map(|own| (own.head, own.number))
+        .collect();
+    let (nothing, nowhere) = (HashMap::new(), HashSet::new());
+    let section = Section::new(parts, frames, lockstep, region, &region.graph, &nothing);
+    let several = region.several.as_ref().map(|several| {
+        let section = Section::new(parts, frames, lockstep, region, &several.graph, &several.passed);
+        (several, section)
+    });
+    let mut code = Code::new(2);
+    let outcome = Outcome::new(&mut code);
+    let [linear, packed, lane, frame, here] = [0; 5].map(|_| code.fresh(ValType::I32));
+    let locals = Locals { packed, lane, here };
+    let alone = parts.first_region + region.number;
+    code.sink().global_get(GROUPED).i32_eqz().if_(BlockType::Empty);
+    code.sink().local_get(BASE).local_get(PASS).call(alone).return_().end();
+    let labels = section.labels();
+    let Section { kept, loaded, .. } = &section;
+    let mut unit = Unit::new(body, section.plan.clone(), code, parts);
+    unit.thread.linear = linear;
+    unit.thread.packed = Some(packed);
+    unit.thread.frame = Some(frame);
+    unit.lanes = Some(Lanes::parting(&lockstep.found, labels));
+    if let Some((_, section)) = &several {
+        unit.plan.first.clone_from(&section.plan.first);
+    }
+    unit.preamble();
+    let exits = LockstepExits {
+        parts,
+        frames,
+        head: region.head,
+        rests: &rests,
+        frame,
+        lane,
+        outcome: &outcome,
+        kept: kept.clone(),
+        labels: section.partings.len() as u32 + 1,
+        exchanges,
+        made: &RefCell::default(),
+        passed: &nothing,
+        behind: &nowhere,
+    };
+    let mut sink = unit.sink();
+    sink.loop_(BlockType::Empty).block(BlockType::Empty);
+    sink.local_get(PASS).i32_ctz().i32_const(-(LANES as i32)).i32_and().local_set(lane);
+    sink.i32_const((1 << LANES) - 1).local_get(lane).i32_shl().local_tee(outcome.running);
+    sink.local_get(PASS).i32_and().local_set(here);
+    sink.local_get(PASS).local_get(outcome.running).i32_const(-1).i32_xor().i32_and().local_set(PASS);
+    sink.local_get(BASE).local_get(lane).i32_add().local_set(linear);
+    place(&mut sink, parts.frames, linear);
+    sink.i32_const(parts.layout.frames as i32).i32_add().local_set(frame);
+    if let (Some((several, section)), Some(side_by_side)) = (&several, &lockstep.side_by_side) {
+        let labels = section.partings.len() as u32 + 2;
+        let kept = section.kept.clone();
+        let exits =
+            LockstepExits { kept, labels, passed: &several.passed, behind: &several.behind, ..exits_of(&exits) };
+        turn_of_several(&mut unit, &exits, section, side_by_side, &locals, region.number);
+    }
+    unit.sink().block(BlockType::Empty);
+    unit.sink().local_get(here).local_get(outcome.running).i32_ne().br_if(0);
+    exits.enter(&mut unit, packed, region.number, loaded);
+    outcome.note(&mut unit.code, outcome.executed);
+    section.write(&mut unit, &exits, 1);
+    let mut sink = unit.sink();
+    sink.end();
+    sink.local_get(BASE).local_get(here).call(alone);
+    sink.local_get(outcome.executed).i32_or().local_set(outcome.executed);
+    sink.end().local_get(PASS).br_if(0).end();
+    exits.exchange(&mut unit.code);
+    outcome.tell(&mut unit.code, parts, BASE);
+    functions.add(&[ValType::I32, ValType::I32], &[ValType::I32], unit.code);
+}
+
+/// The same, to be changed in parts.
+fn exits_of<'a>(exits: &LockstepExits<'a>) -> LockstepExits<'a> {
+    LockstepExits { kept: HashSet::new(), ..*exits }
+}
+
+/// If so many groups begin here that are all to run, and their threads all go on in this region with values that fit: their turn.
+fn turn_of_several<'a>(
+    unit: &mut Unit<'a>,
+    exits: &LockstepExits<'_>,
+    section: &Section<'_>,
+    side_by_side: &'a SideBySide,
+    locals: &Locals,
+    number: u32,
+) {
+    let lanes = side_by_side.groups * LANES;
+    let all = u32::MAX >> (u32::BITS - lanes);
+    let mut sink = unit.sink();
+    // The first group's lanes have been taken out of `pass`.
+    sink.local_get(PASS).local_get(locals.here).i32_or().local_get(locals.lane).i32_shr_u();
+    sink.i32_const(all as i32).i32_and().i32_const(all as i32).i32_eq();
+    sink.local_get(locals.lane).i32_const(lanes as i32 - 1).i32_and().i32_eqz().i32_and();
+    sink.global_get(SIDE_BY_SIDE).i32_and().if_(BlockType::Empty).block(BlockType::Empty);
+    let one = unit.lanes.replace(Lanes::side_by_side_parting(side_by_side, section.labels()));
+    let plan = std::mem::replace(&mut unit.plan, section.plan.clone());
+    let common = unit.common_locals(exits.parts.uniform);
+    let common = unit.swap_locals(common);
+    exits.enter(unit, locals.packed, number, &section.loaded);
+    let running = exits.outcome.running;
+    let mut sink = unit.sink();
+    sink.i32_const(all as i32).local_get(locals.lane).i32_shl().local_tee(running);
+    sink.i32_const(-1).i32_xor().local_get(PASS).i32_and().local_set(PASS);
+    exits.outcome.note(&mut unit.code, exits.outcome.executed);
+    section.write(unit, exits, 2);
+    unit.swap_locals(common);
+    unit.lanes = one;
+    unit.plan = plan;
+    unit.sink().end().end();
+}
+
+/// Values that are written to the frame where the region ends or the group parts.
+fn saved(
+    body: &Function,
+    parts: &Parts<'_>,
+    frames: &Frames,
+    graph: &Graph,
+    kept: &HashSet<Value>,
+    partings: &[&Parting],
+    passed: &HashMap<u32, (Exchange, Value)>,
+) -> Vec<Value> {
+    let mut targets: Vec<u32> = partings.iter().map(|parting| parting.rest).collect();
+    for block in graph.order.iter().filter(|block| !passed.contains_key(block)) {
+        let terminator = &body.blocks[*block as usize].terminator;
+        let suspends = matches!(terminator, Terminator::Suspend(..));
+        let leaves = |edge: &&Edge| {
+            suspends
+                || graph.position[edge.block as usize].is_none()
+                || parts.regions.number[edge.block as usize].is_some()
+        };
+        targets.extend(terminator.edges().filter(leaves).map(|edge| edge.block));
+    }
+    let mut saved = BTreeSet::new();
+    for target in targets.into_iter().filter(|target| frames.needed.contains_key(target)) {
+        let parameters = &body.blocks[target as usize].parameters;
+        let values = frames.needed[&target].iter();
+        saved.extend(values.filter(|value| !kept.contains(value) && !parameters.contains(value)));
+    }
+    saved.into_iter().collect()
+}
+
+/// An immediate for a vector of the private memory.
+pub fn vector_at(offset: u64) -> MemArg {
+    MemArg { offset, align: 4, memory_index: PRIVATE }
+}
