@@ -76,7 +76,8 @@ pub fn settings(output: PathBuf) -> GuestSettings {
 fn device() -> Result<Box<dyn Device>, DeviceError> {
     // As in a run, what was compiled once is at hand.
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures"));
-    let settings = Settings { memory_bytes: 1 << 30, cores: NonZeroUsize::MIN, cache, canonical_nans: false };
+    let settings =
+        Settings { memory_bytes: 1 << 30, cores: NonZeroUsize::MIN, cache, canonical_nans: false, vectors: true };
     match CpuDevice::open(&settings) {
         Ok(device) => Ok(Box::new(device)),
         Err(error) => Err(DeviceError::Lost(error.to_string())),

@@ -7,7 +7,7 @@
 //! places    folders and programs
 //! bare      the same component called with nothing but wasmtime (`bare_unsafe`: deserialized)
 //! grown     a component under another digest, or larger than it is
-//! step · digits · save · freeze · swap · start · kernels · gpu     figures, each with its baseline beside it
+//! step · digits · save · freeze · swap · start · kernels · gpu     figures, each with its baseline beside it; `threads` is in `kernels`
 //! ```
 //!
 //! Run by `cargo xtask bench`, which builds what is measured; names after `--` choose figures. Nothing fails because it is
@@ -38,7 +38,7 @@ use measure::Row;
 type Figures = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Figures by the name that chooses them, in the order of the table.
-const FIGURES: [(&str, Figures); 8] = [
+const FIGURES: [(&str, Figures); 9] = [
     ("step", step::figures),
     ("digits", digits::figures),
     ("save", save::figures),
@@ -46,6 +46,7 @@ const FIGURES: [(&str, Figures); 8] = [
     ("swap", swap::figures),
     ("start", start::figures),
     ("kernels", kernels::figures),
+    ("threads", kernels::threads),
     ("gpu", gpu::figures),
 ];
 

@@ -3,7 +3,7 @@
 use crate::module::{Module, Space};
 
 /// The place of a module's `.global` and `.const` variables. Offsets are in the order of [`Module::variables`]; shared variables and external
-/// ones have none.
+/// ones have none, and those that nothing names: NVRTC leaves dozens of its headers' behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// For each variable of the module, its offset from the base of its space.
@@ -15,21 +15,21 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Each variable at the next multiple of its alignment, in the order of the text. The bases must be aligned to 256 bytes.
+    /// Each at the next multiple of its alignment, in the order of the text. The bases must be aligned to 256 bytes.
     pub fn of(module: &Module) -> Self {
         let mut layout = Self { offsets: Vec::new(), global_bytes: 0, const_bytes: 0 };
         for variable in &module.variables {
             let end = match variable.space {
-                Space::Global if !variable.external => &mut layout.global_bytes,
-                Space::Const if !variable.external => &mut layout.const_bytes,
-                _ => {
-                    layout.offsets.push(None);
-                    continue;
-                }
+                Space::Global => Some(&mut layout.global_bytes),
+                Space::Const => Some(&mut layout.const_bytes),
+                _ => None,
             };
-            let offset = end.next_multiple_of(u64::from(variable.align));
-            *end = offset + variable.bytes;
-            layout.offsets.push(Some(offset));
+            let offset = end.filter(|_| variable.named && !variable.external).map(|end| {
+                let offset = end.next_multiple_of(u64::from(variable.align));
+                *end = offset + variable.bytes;
+                offset
+            });
+            layout.offsets.push(offset);
         }
         layout
     }

@@ -6,7 +6,7 @@
 //! others may write to is not used; one of root's is, which is how an image brings its cache along for any user.
 //!
 //! ```text
-//!  entry:  magic "steadcw2" · BLAKE3 of the name and what follows (32 bytes) · length of the facts (8 bytes) · facts · code
+//!  entry:  magic "steadcw3" · BLAKE3 of what follows, keyed with that of the name (32 bytes) · length of the facts (8 bytes) · facts · code
 //! ```
 //!
 //! The facts are the caller's: what it wants to know of the code without compiling again.
@@ -15,17 +15,20 @@ mod precompiled_unsafe;
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{Hash, Hasher};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
 use wasmtime::Engine;
 
 pub(crate) use precompiled_unsafe::OwnCode;
 
-const MAGIC: &[u8; 8] = b"steadcw2";
+const MAGIC: &[u8; 8] = b"steadcw3";
 /// Compiled code is some times larger than its component, which has at most 1 GiB.
 const LARGEST_ENTRY: u64 = 8 << 30;
 /// A stage file of this age belongs to nobody who is still writing.
@@ -59,6 +62,8 @@ impl EngineKey {
 #[derive(Clone)]
 pub(crate) struct Cache {
     folder: PathBuf,
+    /// The folder, since something was looked for in it: to find a path takes longer than to read a small entry.
+    opened: Arc<Mutex<Option<Arc<File>>>>,
     most_entries: usize,
     engine: EngineKey,
 }
@@ -66,16 +71,13 @@ pub(crate) struct Cache {
 impl Cache {
     /// Of the entries in the folder, more than anybody switches between, the oldest go.
     pub(crate) fn new(folder: PathBuf, most_entries: usize, engine: EngineKey) -> Self {
-        Self { folder, most_entries, engine }
+        Self { folder, opened: Arc::default(), most_entries, engine }
     }
 
     /// What `open` makes of facts and code, if they are there and whole.
     pub(crate) fn get<T>(&self, digest: &str, open: impl FnOnce(&[u8], OwnCode<'_>) -> Option<T>) -> Option<T> {
-        if !may_be_trusted(&self.folder) {
-            return None;
-        }
         let name = self.entry_name(digest);
-        let entry = read_entry(&self.folder.join(&name)).ok()?;
+        let entry = self.read(&name).ok()?;
         let (facts, code) = content(&name, &entry)?;
         open(facts, OwnCode::proven(code))
     }
@@ -104,6 +106,21 @@ impl Cache {
         // Not synced: the seal of an entry that a crash has torn does not hold, and then it is compiled again.
         stage.persist(self.folder.join(&name)).map_err(|error| error.error)?;
         self.tidy()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let folder = self.opened()?;
+        read_entry(&folder, name)
+    }
+
+    /// The folder, if nobody else may write to it.
+    fn opened(&self) -> io::Result<Arc<File>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let about = |folder: Arc<File>| folder.metadata().map(|about| (folder, about));
+        // One that was removed is in no other folder any more, and there may be a new one at its path.
+        let there = opened.take().and_then(|folder| about(folder).ok()).filter(|(_, about)| about.nlink() > 0);
+        let (folder, about) = there.map_or_else(|| about(Arc::new(File::open(&self.folder)?)), Ok)?;
+        if is_ours(&about) { Ok(opened.insert(folder).clone()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
 
     fn entry_name(&self, digest: &str) -> String {
@@ -137,9 +154,12 @@ fn is_stale(modified: SystemTime) -> bool {
 
 /// Whether nobody but us (and root, who may do anything) can write to the folder: what others may write to is not used.
 pub(crate) fn may_be_trusted(folder: &Path) -> bool {
+    File::open(folder).and_then(|folder| folder.metadata()).is_ok_and(|about| is_ours(&about))
+}
+
+fn is_ours(folder: &fs::Metadata) -> bool {
     let us = rustix::process::geteuid().as_raw();
-    let opened = File::open(folder).and_then(|folder| folder.metadata());
-    opened.is_ok_and(|metadata| metadata.is_dir() && is_trusted(metadata.uid(), us, metadata.mode()))
+    folder.is_dir() && is_trusted(folder.uid(), us, folder.mode())
 }
 
 fn is_trusted(owner: u32, us: u32, mode: u32) -> bool {
@@ -148,21 +168,23 @@ fn is_trusted(owner: u32, us: u32, mode: u32) -> bool {
 }
 
 /// Reads an entry. What is no file (a pipe would wait for a writer, and some devices have no end) is none.
-fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
+fn read_entry(folder: &File, name: &str) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
     let about = file.metadata()?;
     if !about.is_file() || about.len() > LARGEST_ENTRY {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut entry = Vec::with_capacity(usize::try_from(about.len()).unwrap_or_default());
-    file.take(LARGEST_ENTRY).read_to_end(&mut entry)?;
+    let bytes = usize::try_from(about.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let mut entry = Vec::with_capacity(bytes);
+    // One that ends earlier is found out by its seal.
+    while entry.len() < bytes && retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut entry)))? > 0 {}
     Ok(entry)
 }
 
+/// The name is the key, and not hashed in front: what lies at odd places is hashed more slowly.
 fn seal(name: &str, parts: &[&[u8]]) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(name.as_bytes());
+    let mut hasher = blake3::Hasher::new_keyed(blake3::hash(name.as_bytes()).as_bytes());
     for part in parts {
         hasher.update(part);
     }
@@ -226,15 +248,35 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_in_the_place_of_one_that_was_removed_is_found() -> io::Result<()> {
+        let parent = tempfile::tempdir()?;
+        let folder = parent.path().join("cache");
+        let cache = Cache::new(folder.clone(), 1, EngineKey(blake3::hash(b"an engine")));
+        for content in ["first", "second"] {
+            assert!(cache.read("file").is_err(), "before {content}");
+            DirBuilder::new().mode(0o700).create(&folder)?;
+            fs::write(folder.join("file"), content)?;
+            assert_eq!(cache.read("file")?, content.as_bytes());
+            fs::remove_dir_all(&folder)?;
+        }
+        DirBuilder::new().create(&folder)?;
+        fs::write(folder.join("file"), "third")?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o722))?;
+        assert!(cache.read("file").is_err(), "others may write there");
+        Ok(())
+    }
+
+    #[test]
     fn what_is_no_file_is_no_entry() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
         let at = |name: &str| folder.path().join(name);
+        let opened = File::open(folder.path())?;
         fs::write(at("file"), "code")?;
-        assert_eq!(read_entry(&at("file"))?, b"code");
+        assert_eq!(read_entry(&opened, "file")?, b"code");
         rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR, 0)?;
         std::os::unix::fs::symlink("/dev/zero", at("endless"))?;
         for name in ["pipe", "endless", "none", "."] {
-            assert!(read_entry(&at(name)).is_err(), "{name}");
+            assert!(read_entry(&opened, name).is_err(), "{name}");
         }
         Ok(())
     }

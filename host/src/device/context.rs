@@ -188,9 +188,9 @@ impl Context {
     /// Makes a module of PTX that every device understands.
     pub fn load(&mut self, text: &str) -> Result<ModuleId> {
         self.well()?;
-        if let Some(outline) = self.device.known(text) {
-            let facts = LoadedModule::of(&outline);
-            return self.load_source(Source::Known { text, outline }, facts);
+        if let Some(known) = self.device.known(text) {
+            let facts = LoadedModule::of(&known.outline);
+            return self.load_source(Source::Known { text, known }, facts);
         }
         let module = parse(text).map_err(|error| DeviceError::InvalidModule(error.to_string()))?;
         let module = Arc::new(module);

@@ -176,14 +176,23 @@ pub enum Source<'a> {
     Known {
         /// The text.
         text: &'a str,
-        /// What it declares, without the functions' bodies.
-        outline: Arc<steadfast_ptx::module::Module>,
+        /// What is known of it.
+        known: Known,
     },
     /// PTX for the driver's eyes only. Free of NUL.
     CudaOnly {
         /// The text.
         text: &'a str,
     },
+}
+
+/// What a device knows of a text without reading it.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// What the text declares, without the functions' bodies.
+    pub outline: Arc<steadfast_ptx::module::Module>,
+    /// BLAKE3 of the text.
+    pub hash: blake3::Hash,
 }
 
 /// What the next operations are for. A device does the same whatever it is told; a profile takes them together.
@@ -251,7 +260,7 @@ pub trait Device: Send {
     fn fill_random(&mut self, to: Span, fill: &RandomFill) -> Result<()>;
 
     /// What this very text declares, if the device remembers from an earlier attempt that it can make a module of it; then nobody parses it again.
-    fn known(&self, _text: &str) -> Option<Arc<steadfast_ptx::module::Module>> {
+    fn known(&self, _text: &str) -> Option<Known> {
         None
     }
 

@@ -95,6 +95,7 @@ impl DevicePlan {
                     cores: NonZeroUsize::try_from(*threads).unwrap_or(NonZeroUsize::MIN),
                     cache: default_cache_folder(&process_environment),
                     canonical_nans: *canonical_nans,
+                    vectors: true,
                 };
                 Arc::new(move || opened(CpuDevice::open(&settings)))
             }

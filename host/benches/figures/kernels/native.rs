@@ -1,11 +1,12 @@
 //! The baseline: `native.c` beside this file, built by the machine's own C compiler.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use super::measured::N;
 use crate::places;
 
 /// What people who compare would say.
@@ -42,6 +43,14 @@ impl Native {
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         line.trim().parse().with_context(|| format!("the baseline said `{}`", line.trim()))
+    }
+
+    /// What its four arrays hold, one after the other.
+    pub fn numbers(&mut self) -> Result<Vec<u8>> {
+        writeln!(self.orders, "0")?;
+        let mut all = vec![0; 16 * N as usize];
+        self.answers.read_exact(&mut all)?;
+        Ok(all)
     }
 }
 

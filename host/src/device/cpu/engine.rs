@@ -37,6 +37,8 @@ pub(super) fn engine(device: Creator, canonical_nans: bool) -> wasmtime::Result<
         .wasm_threads(true)
         .wasm_relaxed_simd(true)
         .relaxed_simd_deterministic(true)
+        // For unwinders that are not wasmtime's own: a page or more of every kernel, and registered one by one.
+        .native_unwind_info(false)
         .cranelift_nan_canonicalization(canonical_nans);
     Engine::new(&config)
 }

@@ -18,7 +18,7 @@ use wasmtime::Engine;
 
 use super::engine::engine_key;
 use crate::compiled::Cache;
-use crate::device::{DeviceError, Result, Stopper};
+use crate::device::{DeviceError, Known, Result, Stopper};
 
 /// Compiled kernels and outlines that are kept: a few dozen modules.
 const MOST_KEPT: usize = 2048;
@@ -61,6 +61,16 @@ fn hash(text: &str) -> blake3::Hash {
 /// Stands where an entry's name does; no entry has this one.
 const OUTLINE: &str = "(outline)";
 
+/// What is kept of a module: variables that nothing names keep their places, and nothing else.
+fn outline(module: &Module) -> Module {
+    let mut outline = module.clone();
+    for variable in outline.variables.iter_mut().filter(|variable| !variable.named) {
+        variable.name.clear();
+        variable.initial.clear();
+    }
+    outline
+}
+
 /// Makes kernels of entries.
 pub(super) struct Compiler {
     engine: Engine,
@@ -78,15 +88,17 @@ impl Compiler {
     }
 
     /// What a text declares of which all entries were translated before.
-    pub(super) fn known(&self, text: &str) -> Option<Module> {
+    pub(super) fn known(&self, text: &str) -> Option<Known> {
         let cache = self.cache.as_ref().filter(|_| text.len() <= LONGEST_KNOWN)?;
-        cache.get(&self.digest(&hash(text), OUTLINE), |outline, _| postcard::from_bytes(outline).ok())
+        let hash = hash(text);
+        let outline = cache.get(&self.digest(&hash, OUTLINE), |outline, _| postcard::from_bytes(outline).ok())?;
+        Some(Known { outline: Arc::new(outline), hash })
     }
 
     /// All entries of a text that is known.
-    pub(super) fn known_entries(text: &str, outline: &Module) -> Vec<(String, Entry)> {
-        let text = Arc::new(Text { hash: hash(text), ptx: text.into() });
-        let entries = outline.functions.iter().filter(|function| function.entry);
+    pub(super) fn known_entries(text: &str, known: &Known) -> Vec<(String, Entry)> {
+        let text = Arc::new(Text { hash: known.hash, ptx: text.into() });
+        let entries = known.outline.functions.iter().filter(|function| function.entry);
         let known = |function: &Function| Entry::Known { text: text.clone(), function: Box::new(function.clone()) };
         entries.map(|function| (function.name.clone(), known(function))).collect()
     }
@@ -105,7 +117,7 @@ impl Compiler {
             Ok((function.name.clone(), entry))
         };
         let entries = entries.map(entry).collect::<Result<_>>()?;
-        if let (Some(cache), Ok(outline)) = (&self.cache, postcard::to_stdvec(module))
+        if let (Some(cache), Ok(outline)) = (&self.cache, postcard::to_stdvec(&outline(module)))
             && text.len() <= LONGEST_KNOWN
         {
             cache.put(&self.digest(&hash, OUTLINE), &outline, Ok(Vec::new()));

@@ -30,7 +30,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use steadfast_ptx::kernel::{Launch, Options};
 use steadfast_ptx::layout::Layout;
@@ -45,7 +45,7 @@ use self::memory_unsafe::Memory;
 use self::run::{Job, Scratch, Seats};
 use super::error::size;
 use super::{
-    Backend, BufferId, Code, Device, DeviceError, Facts, ModuleId, RandomFill, Result, Source, Span, Stopper,
+    Backend, BufferId, Code, Device, DeviceError, Facts, Known, ModuleId, RandomFill, Result, Source, Span, Stopper,
     ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
@@ -67,6 +67,8 @@ pub struct Settings {
     pub cache: Option<PathBuf>,
     /// Every NaN that arithmetic makes has the bits that PTX says, for some of its speed; else the processor's.
     pub canonical_nans: bool,
+    /// Kernels that can run as lanes of vectors do; else all run thread by thread, to the same bits. For comparisons: it only costs.
+    pub vectors: bool,
 }
 
 impl Settings {
@@ -144,7 +146,8 @@ impl CpuDevice {
         let crew = Crew::new(settings.cores.get(), engine::THREAD_STACK).map_err(OpenError::Threads)?;
         let ticked = engine.clone();
         let stopper = Stopper::new(move || ticked.increment_epoch());
-        let options = Options { memory_bytes: bytes, canonical_nans: settings.canonical_nans, vectors: true };
+        let Settings { canonical_nans, vectors, .. } = *settings;
+        let options = Options { memory_bytes: bytes, canonical_nans, vectors };
         let cores = settings.cores.get();
         let name = format!("the CPU ({cores} {})", if cores == 1 { "core" } else { "cores" });
         Ok(Self {
@@ -360,14 +363,14 @@ impl Device for CpuDevice {
         if stopped.into_inner() { Err(DeviceError::Stopped) } else { Ok(()) }
     }
 
-    fn known(&self, text: &str) -> Option<Arc<Module>> {
-        self.compiler.known(text).map(Arc::new)
+    fn known(&self, text: &str) -> Option<Known> {
+        self.compiler.known(text)
     }
 
     fn load(&mut self, id: ModuleId, source: Source<'_>) -> Result<()> {
         let (entries, module) = match source {
             Source::Parsed { text, module } => (self.compiler.entries(text, &module)?, module),
-            Source::Known { text, outline } => (Compiler::known_entries(text, &outline), outline),
+            Source::Known { text, known } => (Compiler::known_entries(text, &known), known.outline),
             Source::CudaOnly { .. } => {
                 return Err(DeviceError::InvalidModule("the CPU runs nothing but PTX that it can read".into()));
             }

@@ -5,8 +5,7 @@ use std::collections::hash_map::Entry;
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use steadfast_ptx::layout::Layout;
-use steadfast_ptx::module::{Module, Space};
+use steadfast_ptx::module::Module;
 
 use super::driver_unsafe::{self as driver, Function};
 use super::error::{Failed, NO_BINARY, UNSUPPORTED_PTX};
@@ -34,9 +33,8 @@ pub(super) enum Variable<'a> {
 impl Loaded {
     pub(super) fn load(gpu: &mut Gpu, capability: [u32; 2], source: &Source<'_>) -> Result<Self> {
         let (text, parsed) = match source {
-            Source::Parsed { text, module: parsed } | Source::Known { text, outline: parsed } => {
-                (*text, Some(parsed.clone()))
-            }
+            Source::Parsed { text, module } => (*text, Some(module.clone())),
+            Source::Known { text, known } => (*text, Some(known.outline.clone())),
             Source::CudaOnly { text } => (*text, None),
         };
         let ended = CString::new(text)
@@ -93,11 +91,10 @@ impl Loaded {
 
 /// What a variable holds at first, with 0 in the place of addresses.
 fn initial(module: &Module, index: usize) -> Vec<u8> {
-    let layout = Layout::of(module);
-    let image = layout.image(module, Space::Global, 0, 0);
-    let start = layout.offsets.get(index).copied().flatten().unwrap_or_default() as usize;
-    let bytes = module.variables.get(index).map_or(0, |variable| variable.bytes) as usize;
-    image.get(start..start + bytes).map_or_else(|| vec![0; bytes], <[u8]>::to_vec)
+    let Some(variable) = module.variables.get(index) else { return Vec::new() };
+    let mut content = variable.initial.clone();
+    content.resize(variable.bytes as usize, 0);
+    content
 }
 
 fn name_of(name: &str) -> Result<CString> {

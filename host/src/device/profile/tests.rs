@@ -17,7 +17,8 @@ const KERNELS: &str = ".version 8.2\n.target sm_75\n.address_size 64\n\
     .visible .entry waits(.param .u64 p) { bar.sync 0; ret; }\n";
 
 fn context(profile: &Profile) -> Context {
-    let settings = Settings { memory_bytes: 1 << 20, cores: NonZeroUsize::MIN, cache: None, canonical_nans: false };
+    let settings =
+        Settings { memory_bytes: 1 << 20, cores: NonZeroUsize::MIN, cache: None, canonical_nans: false, vectors: true };
     Context::new(profile.watch(Box::new(CpuDevice::open(&settings).unwrap())))
 }
 

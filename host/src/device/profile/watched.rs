@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use steadfast_ptx::module::Module;
 use steadfast_ptx::parse::parse;
 
 use super::{Figures, Path, Profile, Work};
 use crate::device::launch::EntryFacts;
 use crate::device::{
-    Backend, BufferId, Code, Content, Device, DeviceError, Facts, Launch, ModuleId, Purpose, RandomFill, Result,
+    Backend, BufferId, Code, Content, Device, DeviceError, Facts, Known, Launch, ModuleId, Purpose, RandomFill, Result,
     Source, Span, Stopper, ValidatedGemm, ValidatedLaunch, VariableSpan,
 };
 
@@ -154,7 +153,7 @@ impl Device for Watched {
         self.noted(Work::Random, to.bytes(), |device| device.fill_random(to, fill))
     }
 
-    fn known(&self, text: &str) -> Option<Arc<Module>> {
+    fn known(&self, text: &str) -> Option<Known> {
         self.device.known(text)
     }
 

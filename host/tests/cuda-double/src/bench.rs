@@ -96,6 +96,7 @@ impl Bench {
             cores: NonZeroUsize::MIN,
             cache: None,
             canonical_nans: false,
+            vectors: true,
         };
         let device = CpuDevice::open(&settings).map_err(|_| code::OUT_OF_MEMORY)?;
         let mut context = Context::new(Box::new(device));

@@ -10,8 +10,12 @@ use super::kernels::source;
 use super::lab::{Lab, lost, ptx, to_bytes};
 
 fn open(cores: usize, cache: Option<PathBuf>) -> Box<dyn Device> {
+    open_with(cores, cache, true)
+}
+
+fn open_with(cores: usize, cache: Option<PathBuf>, vectors: bool) -> Box<dyn Device> {
     let cores = NonZeroUsize::new(cores).unwrap();
-    let settings = Settings { memory_bytes: 1 << 30, cores, cache, canonical_nans: false };
+    let settings = Settings { memory_bytes: 1 << 30, cores, cache, canonical_nans: false, vectors };
     Box::new(CpuDevice::open(&settings).unwrap())
 }
 
@@ -175,6 +179,25 @@ fn compiled_kernels_are_kept_and_give_the_same() {
         std::fs::remove_file(file).unwrap();
     }
     assert_eq!(run("take", 7), known);
+}
+
+#[test]
+fn code_for_lanes_and_code_for_threads_are_kept_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept_after = |vectors: bool| {
+        let cache = folder.path().to_owned();
+        let mut lab = Lab::new(move || open_with(1, Some(cache.clone()), vectors));
+        let numbers: Vec<f32> = (0..1000_u16).map(f32::from).collect();
+        let (x, y) = (lab.upload(&numbers), lab.upload(&numbers));
+        let module = lab.context.load(source("saxpy")).unwrap();
+        let arguments = [Argument::Int32(1000), Argument::Float32(2.0), Argument::Buffer(x, 0), Argument::Buffer(y, 0)];
+        lab.launch(module, "saxpy", 4, 256, &arguments).unwrap();
+        let expected: Vec<f32> = numbers.iter().map(|number| 3.0 * number).collect();
+        assert_eq!(lab.bytes(y), to_bytes(&expected));
+        std::fs::read_dir(folder.path().join("kernels")).unwrap().count()
+    };
+    // Of each an outline and a kernel.
+    assert_eq!([true, false, true, false].map(kept_after), [2, 4, 4, 4]);
 }
 
 #[test]

@@ -77,7 +77,8 @@ fn restored(version: u32, state: Vec<u8>, config: &str) -> Result<Restored, Call
 }
 
 fn device() -> Result<Box<dyn Device>, DeviceError> {
-    let settings = Settings { memory_bytes: 1 << 30, cores: NonZeroUsize::MIN, cache: None, canonical_nans: false };
+    let settings =
+        Settings { memory_bytes: 1 << 30, cores: NonZeroUsize::MIN, cache: None, canonical_nans: false, vectors: true };
     Ok(Box::new(CpuDevice::open(&settings).unwrap()))
 }
 

@@ -22,7 +22,7 @@ struct Bench {
 impl Bench {
     fn new(cores: usize, body: &str) -> Self {
         let cores = NonZeroUsize::new(cores).unwrap();
-        let settings = Settings { memory_bytes: 1 << 24, cores, cache: None, canonical_nans: false };
+        let settings = Settings { memory_bytes: 1 << 24, cores, cache: None, canonical_nans: false, vectors: true };
         let mut device = CpuDevice::open(&settings).unwrap();
         let buffer = device.arena.allocate(PAGE).unwrap();
         let module = wasmtime::Module::new(&device.seats.engine, wat::parse_str(text(body)).unwrap()).unwrap();
