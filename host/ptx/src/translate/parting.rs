@@ -40,7 +40,7 @@ pub struct Lockstep {
     pub body: Function,
     /// How each value is held, and where groups need not agree.
     pub found: Shapes,
-    /// Those of each block from the first to the last.
+    /// Those of each block from the first to the last, and of the blocks where groups go on that ran side by side.
     pub partings: Vec<Parting>,
     /// Where threads meet again that parted at a branch, if they do not wait before.
     pub joins: Vec<u32>,
@@ -94,7 +94,23 @@ impl Lockstep {
             block.terminator = Terminator::Jump(Edge { block: parting.rest, arguments: Vec::new() });
         }
         narrow(&mut lockstep);
-        Ok(Self { body: lockstep, found, partings, joins, side_by_side })
+        let mut lockstep = Self { body: lockstep, found, partings, joins, side_by_side };
+        // Each group is asked again there.
+        let again: Vec<Parting> =
+            lockstep.splits().map(|parting| Parting { block: parting.rest, index: 0, ..*parting }).collect();
+        lockstep.partings.extend(again);
+        Ok(lockstep)
+    }
+}
+
+impl Lockstep {
+    /// Where groups side by side may disagree of which each agrees in most cases: on comparisons of lines, which a loop over the elements of a row ends with.
+    pub fn splits(&self) -> impl Iterator<Item = &Parting> {
+        let decided = |parting: &&Parting| {
+            let decisions = self.side_by_side.as_ref().map(|side_by_side| &side_by_side.decisions);
+            decisions.is_some_and(|decisions| decisions.get(parting.block as usize).is_some_and(Option::is_some))
+        };
+        self.partings.iter().filter(|parting| !parting.always).filter(decided)
     }
 }
 

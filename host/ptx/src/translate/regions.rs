@@ -63,6 +63,11 @@ impl Regions {
         all
     }
 
+    /// Whether only threads begin there that have left a group.
+    pub fn is_join(&self, head: u32) -> bool {
+        self.joins[head as usize]
+    }
+
     /// Whether an edge to a block leaves the region with this head.
     pub fn leaves(&self, head: u32, parted: bool, block: u32) -> bool {
         block != head && self.number[block as usize].is_some() && (parted || !self.joins[block as usize])

@@ -1,5 +1,7 @@
 //! Which forms a kernel gets: for threads one by one, and for groups of four that run side by side.
 
+use std::collections::BTreeSet;
+
 use super::exchange;
 use super::groups::Wide;
 use super::module::uniform_values;
@@ -95,7 +97,8 @@ fn lockstep(
     let uniform = uniform_values(body, program);
     let groups = exchange::groups_side_by_side(body);
     let mut lockstep = Lockstep::new(body, &uniform, &pure, begins, groups)?;
-    let rests: Vec<u32> = lockstep.partings.iter().map(|parting| parting.rest).collect();
+    let rests: BTreeSet<u32> = lockstep.partings.iter().map(|parting| parting.rest).collect();
+    let rests: Vec<u32> = rests.into_iter().collect();
     loop {
         let regions = Regions::new(body, begins, &rests, &lockstep.joins);
         let size =

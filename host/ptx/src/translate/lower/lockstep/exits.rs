@@ -194,11 +194,12 @@ impl LockstepExits<'_> {
         self.put_number(unit, frame::RESUME, number);
     }
 
-    /// The threads go on one by one, at once.
+    /// The threads go on at once, one by one or, if several groups part, as groups where there is code for that.
     pub fn part(&self, unit: &mut Unit<'_>, rest: u32) {
         let number = self.rests.get(&rest).copied().unwrap_or(0);
         self.keep(unit, rest, &[], number);
-        let region = self.parts.first_region + number;
+        let of_groups = self.parts.lockstep.iter().position(|own| *own == number).filter(|_| unit.group_count() > 1);
+        let region = of_groups.map_or(self.parts.first_region + number, |own| self.parts.first_lockstep + own as u32);
         unit.sink().local_get(BASE).local_get(self.outcome.running).call(region).drop();
     }
 

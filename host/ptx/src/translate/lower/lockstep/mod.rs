@@ -96,12 +96,16 @@ pub fn regions(lockstep: &Lockstep, regions: &Regions, chains: &[Chain]) -> Vec<
     let rests: HashSet<u32> = lockstep.partings.iter().map(|parting| parting.rest).collect();
     // A whole warp never goes on within a chain of exchanges.
     let passed: HashSet<u32> = chains.iter().flat_map(Chain::passed).collect();
-    let begins =
-        regions.regions.iter().filter(|region| !passed.contains(&region.head) && !rests.contains(&region.head));
+    // Groups that run side by side and disagree go on as such where each by itself may agree.
+    let splits: HashSet<u32> = lockstep.splits().map(|parting| parting.rest).collect();
+    let begins = regions.regions.iter().filter(|region| {
+        !passed.contains(&region.head) && (splits.contains(&region.head) || !rests.contains(&region.head))
+    });
     let wide = begins.map(|region| {
         let leaves = |block: u32| rests.contains(&block) || regions.leaves(region.head, false, block);
         let graph = Graph::new(body.blocks.len(), region.head, |from| inside(body, from, leaves));
-        let several = Several::new(lockstep, regions, &rests, region.head);
+        let begins = !splits.contains(&region.head) && !regions.is_join(region.head);
+        let several = if begins { Several::new(lockstep, regions, &rests, region.head) } else { None };
         Wide { number: region.number, head: region.head, graph, several }
     });
     wide.collect()
