@@ -104,13 +104,14 @@ impl Lockstep {
 }
 
 impl Lockstep {
-    /// Where groups side by side may disagree of which each agrees in most cases: on comparisons of lines, which a loop over the elements of a row ends with.
+    /// Where groups side by side may disagree of which each by itself agrees in most cases, as on the end of a loop over the elements of a row: on branches.
     pub fn splits(&self) -> impl Iterator<Item = &Parting> {
-        let decided = |parting: &&Parting| {
-            let decisions = self.side_by_side.as_ref().map(|side_by_side| &side_by_side.decisions);
-            decisions.is_some_and(|decisions| decisions.get(parting.block as usize).is_some_and(Option::is_some))
+        let branches = |parting: &&Parting| {
+            let rest = &self.body.blocks[parting.rest as usize];
+            rest.insts.is_empty() && matches!(rest.terminator, Terminator::Branch(..))
         };
-        self.partings.iter().filter(|parting| !parting.always).filter(decided)
+        let several = self.side_by_side.is_some();
+        self.partings.iter().filter(move |parting| several && !parting.always).filter(branches)
     }
 }
 
