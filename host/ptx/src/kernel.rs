@@ -22,7 +22,7 @@
 //! # In which order the threads of a block run
 //!
 //! As PTX says: in any, between two barriers. It is always the same order for a kernel and the shape of its blocks, whatever the number of instances: one thread after the
-//! other, or ([`Form::Vector`]) four with consecutive places along x instruction by instruction, stores of the same instruction in the order of the lanes; atomic operations
+//! other, or ([`Form::Vector`]) some with consecutive places along x, four or several times four, block of instructions by block of instructions; atomic operations
 //! come in the same order in both cases. So a race within a block, which PTX leaves undefined, ends the same way each time; it may end another way with [`Options::vectors`] off. Of several faults in a block one
 //! is reported; which one is fixed likewise.
 
@@ -50,14 +50,15 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Every NaN that arithmetic makes is `0x7fffffff` (f32), `0x7fff` (f16, bf16) or `0xfff8000000000000` … as PTX says; else the processor's.
     pub canonical_nans: bool,
-    /// Whether kernels that can run four threads side by side do so. Results are the same bit for bit; without it translations are smaller.
+    /// Whether kernels that can run threads side by side, as the lanes of vectors, do so. Results are the same bit for bit; without it translations are smaller.
     pub vectors: bool,
 }
 
 /// How many threads the code of a kernel runs at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
-    /// Four neighbours in a row of the block, as the lanes of vectors; where these disagree on a branch, and where rows are not of whole groups of four, one.
+    /// Four neighbours in a row of the block, as the lanes of vectors, and up to eight times as many side by side; where these disagree on a branch, and where rows are not of whole groups
+    /// of four, one.
     Vector,
     /// One, and why.
     Scalar(Obstacle),

@@ -24,6 +24,7 @@ struct Tally {
     kernels: u64,
     vectors: u64,
     grouped: u64,
+    warps: u64,
 }
 
 /// What became of a range of seeds.
@@ -59,24 +60,30 @@ pub(super) fn run(first: u64, kernels: u64) -> Result<()> {
 }
 
 impl Tally {
-    /// From the line `tally: 1000 kernels, 400 with a vector form, 300 of these in groups of lanes`.
+    /// From the line `tally: 1000 kernels, 400 with a vector form, 300 of these in groups of lanes, 200 in rows of warps`.
     fn read(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.split("tally: ").nth(1))?;
         let mut numbers = line.split(", ").map(|part| part.split(' ').next()?.parse().ok());
-        Some(Self { kernels: numbers.next()??, vectors: numbers.next()??, grouped: numbers.next()?? })
+        Some(Self {
+            kernels: numbers.next()??,
+            vectors: numbers.next()??,
+            grouped: numbers.next()??,
+            warps: numbers.next()??,
+        })
     }
 
     fn add(&mut self, other: Self) {
         self.kernels += other.kernels;
         self.vectors += other.vectors;
         self.grouped += other.grouped;
+        self.warps += other.warps;
     }
 
     fn text(&self) -> String {
-        let Self { kernels, vectors, grouped } = self;
+        let Self { kernels, vectors, grouped, warps } = self;
         let share = 100.0 * *vectors as f64 / (*kernels).max(1) as f64;
         format!(
-            "{kernels} kernels, {vectors} ({share:.0} %) with a vector form, {grouped} of these in groups of lanes,"
+            "{kernels} kernels, {vectors} ({share:.0} %) with a vector form, {grouped} of these in groups of lanes, {warps} in rows of warps,"
         )
     }
 }
@@ -109,15 +116,18 @@ mod tests {
 
     #[test]
     fn what_was_tried_is_read_and_added() {
-        let said = "running 1 test\ntally: 1000 kernels, 400 with a vector form, 300 of these in groups of lanes\ntest a ... ok\n";
+        let said = "running 1 test\ntally: 1000 kernels, 400 with a vector form, 300 of these in groups of lanes, 200 in rows of warps\ntest a ... ok\n";
         let tally = Tally::read(said);
-        assert_eq!(tally, Some(Tally { kernels: 1000, vectors: 400, grouped: 300 }));
+        assert_eq!(tally, Some(Tally { kernels: 1000, vectors: 400, grouped: 300, warps: 200 }));
         // Without its own line: the test's name comes first if it is alone.
         assert_eq!(Tally::read(&said.replace("\ntally", "\ntest a ... tally")), tally);
         assert_eq!(Tally::read("running 0 tests\n"), None);
         assert_eq!(Tally::read("tally: some kernels"), None);
         let mut sum = Tally::default();
         tally.into_iter().chain(tally).for_each(|tally| sum.add(tally));
-        assert_eq!(sum.text(), "2000 kernels, 800 (40 %) with a vector form, 600 of these in groups of lanes,");
+        assert_eq!(
+            sum.text(),
+            "2000 kernels, 800 (40 %) with a vector form, 600 of these in groups of lanes, 400 in rows of warps,"
+        );
     }
 }

@@ -22,6 +22,13 @@
 //!
 //! Since all lanes of a group always are in one place, a parameter of a block is one number for all if its arguments are, whatever the branches above depend on.
 //!
+//! # Side by side
+//!
+//! Up to eight groups of a row, a warp, run side by side ([`shapes_side_by_side`], [`shapes_in_lockstep_side_by_side`]): a line is one scalar for all of their lanes, other values are vectors, one
+//! or two for each group. Within a block all instructions of one group come before those of the next, so that few vectors are needed at a time; what is one number for all is computed
+//! once, before them. A branch is asked once for all, if it can be by scalars (see [`super::lazy`]). Where groups disagree, each goes on by itself. How many there are is chosen for a
+//! kernel; a block whose rows are not of so many runs in single groups.
+//!
 //! # Wrapping
 //!
 //! Strides are exact modulo the width of the value: a sum that wraps round in some lane does so in the scalar code. Only where 32 bits become 64 it

@@ -20,8 +20,9 @@
 //! | `frame` | how the private memory is laid out |
 //! | `lanes`, `if_conversion` | what stays a scalar when four threads run as the lanes of vectors, and which branches they need not agree on |
 //! | `masking` | branches that such threads need not agree on, though memory is read or written |
+//! | `lazy` | which branches are decided by the first lane and the last |
 //! | `parting` | where four threads that run so stop doing it |
-//! | `lower` | the intermediate form to WebAssembly, for one thread at a time or for four |
+//! | `lower` | the intermediate form to WebAssembly, for one thread at a time, for four, or for up to a warp |
 //!
 //! Everything up to `regions` speaks of one thread and not of how many run together.
 //!

@@ -31,7 +31,7 @@ pub(crate) fn text(code: &str) -> String {
     )
 }
 
-fn run(block: [u32; 3], number: u32) -> Run {
+pub(crate) fn run(block: [u32; 3], number: u32) -> Run {
     let parameters = [BUFFERS.to_le_bytes().to_vec(), number.to_le_bytes().to_vec()].concat();
     Run { grid: [2, 1, 1], block, dynamic_shared: 0, parameters }
 }
@@ -45,13 +45,19 @@ fn leaves_the_same(kernel: &Kernel, code: &str, numbers: &[u32]) {
     leaves_the_same_in(kernel, code, numbers, &SHAPES);
 }
 
-/// The same for blocks of these shapes.
-pub(crate) fn leaves_the_same_in(kernel: &Kernel, code: &str, numbers: &[u32], shapes: &[[u32; 3]]) {
+/// A buffer of numbers by chance.
+pub(crate) fn filled(kernel: &Kernel) -> Start {
     let mut start = Start::of(kernel, BUFFERS + BUFFER);
     let mut random = Random::new(7);
     for word in start.memory[BUFFERS as usize..].chunks_mut(4) {
         word.copy_from_slice(&(random.operand(Type::F32) as u32).to_le_bytes());
     }
+    start
+}
+
+/// The same for blocks of these shapes.
+pub(crate) fn leaves_the_same_in(kernel: &Kernel, code: &str, numbers: &[u32], shapes: &[[u32; 3]]) {
+    let start = filled(kernel);
     for block in shapes {
         for number in numbers {
             let run = run(*block, *number);

@@ -15,6 +15,7 @@
 //! | `rig` | a kernel from its text, run by the oracle and as the translation |
 //! | `machine` | a translated kernel in wasmtime |
 //! | `random` | numbers by chance, and edges |
+//! | `side_by_side` | several groups of lanes at a time |
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
@@ -31,3 +32,4 @@ mod oracle;
 mod random;
 mod references;
 mod rig;
+mod side_by_side;

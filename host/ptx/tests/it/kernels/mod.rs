@@ -48,10 +48,26 @@ struct Launch {
 }
 
 /// Blocks of every width, most of them narrow, since what is in the way of a group of lanes is at its ends. Of widths by chance, half are made multiples of four, without which
-/// there are no groups.
+/// there are no groups; many of the others are of a warp or half of one, as which groups run side by side.
 fn shape(random: &mut Random) -> [u32; 2] {
-    const SHAPES: [[u32; 2]; 12] =
-        [[1, 1], [31, 1], [32, 1], [33, 1], [37, 1], [64, 1], [70, 1], [96, 1], [8, 5], [16, 8], [4, 9], [20, 2]];
+    const SHAPES: [[u32; 2]; 16] = [
+        [1, 1],
+        [31, 1],
+        [32, 1],
+        [33, 1],
+        [37, 1],
+        [64, 1],
+        [70, 1],
+        [96, 1],
+        [8, 5],
+        [16, 8],
+        [4, 9],
+        [20, 2],
+        [16, 3],
+        [32, 3],
+        [48, 2],
+        [64, 2],
+    ];
     let by_chance = |random: &mut Random, least: u64, most: u64| {
         let width = random.between(least, most);
         (if random.chance(50) { width.next_multiple_of(4).min(most) } else { width }) as u32
@@ -136,6 +152,8 @@ struct Tally {
     vectors: AtomicU64,
     /// In blocks that have groups of lanes.
     grouped: AtomicU64,
+    /// In blocks whose rows are of warps: all groups of a warp can run side by side.
+    warps: AtomicU64,
 }
 
 impl Tally {
@@ -144,6 +162,7 @@ impl Tally {
         if kernel.translation.form == Form::Vector {
             self.vectors.fetch_add(1, Ordering::Relaxed);
             self.grouped.fetch_add(u64::from(run.block[0].is_multiple_of(4)), Ordering::Relaxed);
+            self.warps.fetch_add(u64::from(run.block[0].is_multiple_of(32)), Ordering::Relaxed);
         }
     }
 }
@@ -239,10 +258,12 @@ fn random_kernels_leave_the_same_bytes() {
         threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
     });
     assert!(findings.is_empty(), "{}", findings.join("\n"));
-    let [kernels, vectors, grouped] =
-        [&tally.kernels, &tally.vectors, &tally.grouped].map(|count| count.load(Ordering::Relaxed));
+    let [kernels, vectors, grouped, warps] =
+        [&tally.kernels, &tally.vectors, &tally.grouped, &tally.warps].map(|count| count.load(Ordering::Relaxed));
     // What the rack adds up.
-    println!("tally: {kernels} kernels, {vectors} with a vector form, {grouped} of these in groups of lanes");
+    println!(
+        "tally: {kernels} kernels, {vectors} with a vector form, {grouped} of these in groups of lanes, {warps} in rows of warps"
+    );
     assert!(
         kernels < 100 || vectors * 100 > kernels * VECTORS,
         "only {vectors} of {kernels} kernels have a vector form"

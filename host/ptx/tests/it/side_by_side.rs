@@ -1,0 +1,155 @@
+//! Groups of lanes that run side by side: what decides branches for all of them, where they disagree, loops of different lengths, and what warps exchange on the way.
+
+use steadfast_ptx::kernel::Form;
+
+use crate::lanes::{filled, leaves_the_same_in, run, text};
+use crate::rig::Kernel;
+
+/// Rows of half a warp, of one and of several; such that are not, in which single groups run; and one row that ends within a warp.
+const SHAPES: [[u32; 3]; 9] =
+    [[32, 1, 1], [32, 3, 2], [64, 2, 1], [16, 4, 1], [8, 4, 1], [96, 1, 1], [20, 2, 1], [76, 1, 1], [48, 2, 1]];
+
+/// `%r1` is the thread's linear index in its block, `%r3` its place in its row, `%r0` a number; `%d1` is the address of 16 bytes of its own.
+fn agrees(code: &str, numbers: &[u32]) {
+    let kernel = Kernel::new(&text(code), "k").unwrap();
+    assert_eq!(kernel.translation.form, Form::Vector, "{code}");
+    leaves_the_same_in(&kernel, code, numbers, &SHAPES);
+}
+
+/// Where a line of distance 1, 3 or -2 that begins somewhere passes a number, reaches it exactly, or wraps round as a signed or an unsigned one.
+#[test]
+fn comparisons_of_lines_decide_for_all_lanes_or_none() {
+    let numbers = [
+        0,
+        1,
+        4,
+        15,
+        16,
+        17,
+        31,
+        32,
+        33,
+        40,
+        63,
+        64,
+        95,
+        0x7fff_ffff,
+        0x7fff_fff0,
+        0x8000_0010,
+        0xffff_ffff,
+        0xffff_ffe8,
+    ];
+    for step in [1, 3, -2] {
+        for comparison in ["lt.s32", "le.u32", "gt.s32", "ge.u32", "eq.s32", "ne.u32"] {
+            // Against a number, and from a number on against another: there it may wrap round.
+            let line = format!("mul.lo.s32 %r4, %r3, {step};");
+            agrees(
+                &format!("{line} setp.{comparison} %p0, %r4, %r0; @%p0 ret; st.global.u32 [%d1], %r4; ret;"),
+                &numbers,
+            );
+            agrees(
+                &format!(
+                    "{line} add.s32 %r4, %r4, %r0; setp.{comparison} %p0, %r4, 40; @!%p0 ret; st.global.u32 [%d1], %r4; ret;"
+                ),
+                &numbers,
+            );
+        }
+    }
+}
+
+#[test]
+fn lines_of_64_bits_decide_too() {
+    for comparison in ["lt.s64", "ge.u64", "eq.s64"] {
+        let code = format!(
+            "cvt.u64.u32 %d2, %r0; shl.b64 %d2, %d2, 32; cvt.u64.u32 %d3, %r3; add.s64 %d3, %d2, %d3; add.s64 %d3, %d3, -16;\n\
+             setp.{comparison} %p0, %d3, 4; @%p0 ret; st.global.u64 [%d1], %d3; ret;"
+        );
+        agrees(&code, &[0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff]);
+    }
+}
+
+/// Logic of comparisons: some agree and some do not, and what they come to may be the same for all lanes nevertheless.
+#[test]
+fn logic_of_comparisons_decides() {
+    let conditions = "setp.lt.s32 %p0, %r3, %r0; setp.ge.s32 %p1, %r3, 5; setp.lt.u32 %p2, %r1, 70;";
+    for logic in [
+        "and.pred %p3, %p0, %p1;",
+        "or.pred %p3, %p0, %p1;",
+        "xor.pred %p3, %p0, %p1;",
+        "not.pred %p4, %p0; and.pred %p3, %p4, %p1;",
+    ] {
+        for last in ["and.pred %p3, %p3, %p2;", "or.pred %p3, %p3, %p2;"] {
+            agrees(
+                &format!("{conditions} {logic} {last} @!%p3 ret; st.global.u32 [%d1], %r3; ret;"),
+                &[0, 3, 5, 6, 16, 31, 32, 64, 200],
+            );
+        }
+    }
+}
+
+/// A loop of as many turns as the thread's place, or the place's half or eighth, says: groups leave it one after the other, with and without a store in it, and go on with something.
+#[test]
+fn loops_of_different_lengths() {
+    for turns in ["mov.u32 %r4, %r3;", "shr.u32 %r4, %r3, 1;", "shr.u32 %r4, %r3, 3;", "sub.s32 %r4, %r0, %r3;"] {
+        for store in ["", "st.global.u32 [%d1], %r5;"] {
+            let code = format!(
+                "{turns} mov.u32 %r5, 0;\nAGAIN: mad.lo.u32 %r5, %r5, 3, %r1; {store} sub.s32 %r4, %r4, 1; setp.gt.s32 %p0, %r4, 0; @%p0 bra AGAIN;\n\
+                 bar.sync 0; st.global.u32 [%d1+4], %r5; mul.lo.u32 %r6, %r5, %r1; st.global.u32 [%d1+8], %r6; ret;"
+            );
+            agrees(&code, &[0, 5, 32, 40]);
+        }
+    }
+}
+
+/// The sum of a warp after loops of different lengths, in a loop, with what only its first lane does in between.
+#[test]
+fn warps_exchange_on_the_way() {
+    let sum = "shfl.sync.bfly.b32 %r6, %r5, 16, 31, -1; add.u32 %r5, %r5, %r6; shfl.sync.bfly.b32 %r6, %r5, 8, 31, -1; add.u32 %r5, %r5, %r6;\n\
+        shfl.sync.bfly.b32 %r6, %r5, 4, 31, -1; add.u32 %r5, %r5, %r6; shfl.sync.down.b32 %r6, %r5, 2, 31, -1; add.u32 %r5, %r5, %r6;\n\
+        shfl.sync.idx.b32 %r6, %r5, 3, 31, -1; add.u32 %r5, %r5, %r6;";
+    let first_lane =
+        "and.b32 %r7, %r1, 31; setp.ne.u32 %p1, %r7, 0; @%p1 bra OTHERS; st.global.u32 [%d1+4], %r5;\nOTHERS:";
+    for tail in ["setp.lt.s32 %p0, %r4, %r0;", "setp.lt.u32 %p0, %r4, 100;"] {
+        let code = format!(
+            "mov.u32 %r8, 3; mov.u32 %r5, %r1;\nOUTER: mov.u32 %r4, %r3;\nAGAIN: mad.lo.u32 %r5, %r5, 5, %r4; add.s32 %r4, %r4, 32; {tail} @%p0 bra AGAIN;\n\
+             {sum}\nvote.sync.ballot.b32 %r6, %p0, -1; add.u32 %r5, %r5, %r6;\n{first_lane} sub.s32 %r8, %r8, 1; setp.gt.s32 %p2, %r8, 0; @%p2 bra OUTER;\n\
+             st.global.u32 [%d1], %r5; bar.sync 0; st.global.u32 [%d1+8], %r4; ret;"
+        );
+        // Of warps that are whole: in others these lanes would wait for ever.
+        let kernel = Kernel::new(&text(&code), "k").unwrap();
+        assert_eq!(kernel.translation.form, Form::Vector, "{code}");
+        let whole = [[32, 1, 1], [32, 3, 1], [64, 2, 1], [16, 4, 1], [8, 4, 1], [96, 1, 1]];
+        leaves_the_same_in(&kernel, &code, &[0, 31, 40, 96, 129], &whole);
+    }
+}
+
+/// What WebAssembly lacks, lane by lane and as functions of vectors, on numbers of which every lane has another. Approximations differ from the oracle's, but not from one form to the other.
+#[test]
+fn functions_of_vectors() {
+    for operation in [
+        "add.rm.f32 %f2, %f1, %f0;",
+        "mul.rz.f32 %f2, %f1, %f0;",
+        "div.rp.f32 %f2, %f1, %f0;",
+        "sqrt.rp.f32 %f2, %f1;",
+        "sin.approx.f32 %f2, %f1;",
+        "lg2.approx.f32 %f2, %f1;",
+        "tanh.approx.f32 %f2, %f1;",
+        "cvt.rn.f16.f32 %h1, %f1; mul.f16 %h2, %h1, %h1; cvt.f32.f16 %f2, %h2;",
+        "cvt.rz.bf16.f32 %h1, %f1; mov.b32 %r4, {%h1, %h1}; mov.b32 %f2, %r4;",
+        "cvt.f64.f32 %g1, %f1; add.rp.f64 %g1, %g1, %g1; mul.rm.f64 %g1, %g1, 0d3FD5555555555555; cvt.rz.f32.f64 %f2, %g1;",
+    ] {
+        let code = format!(
+            "mul.wide.u32 %d2, %r1, 4; add.u64 %d2, %d0, %d2; ld.global.f32 %f0, [%d2]; ld.global.f32 %f1, [%d2+512];\n\
+             {operation} st.global.f32 [%d1], %f2; ret;"
+        );
+        if operation.contains(".approx") {
+            let kernel = Kernel::new(&text(&code), "k").unwrap();
+            assert_eq!(kernel.translation.form, Form::Vector, "{code}");
+            for block in SHAPES {
+                kernel.translation(&run(block, 0), &filled(&kernel)).unwrap_or_else(|error| panic!("{error}\n{code}"));
+            }
+        } else {
+            agrees(&code, &[0]);
+        }
+    }
+}
