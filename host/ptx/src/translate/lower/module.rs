@@ -236,7 +236,7 @@ fn indirect_types(program: &Program, functions: &mut Functions) -> HashMap<usize
 }
 
 /// Control leaves a routine by returning only.
-struct RoutineExits;
+pub struct RoutineExits;
 
 impl structure::Exits for RoutineExits {
     fn leaves(&self, _: u32) -> bool {
@@ -250,8 +250,10 @@ impl structure::Exits for RoutineExits {
     }
 
     fn finish(&self, unit: &mut Unit<'_>, value: Option<Value>, _: u32) {
-        if let Some(value) = value {
-            unit.value(value);
+        match value {
+            Some(value) if unit.lanes.is_some() => unit.whole(value),
+            Some(value) => unit.value(value),
+            None => {}
         }
         unit.sink().return_();
     }

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 
-use super::module::{Functions, Parts, uniform_values};
+use super::module::{Functions, Parts, RoutineExits, uniform_values};
 use super::plan::Plan;
-use super::structure::{self, Exits};
+use super::structure;
 use super::unit::{Code, Unit};
 use super::vector::Lanes;
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Edge, Function, Inst, Program, Routine, Suspension, Terminator, Value};
+use crate::translate::ir::{Definition, Function, Inst, Kind, Program, Routine, Terminator, Value};
 use crate::translate::lanes::{Shapes, shapes_of_arguments};
 
 /// Such a function.
@@ -44,7 +44,7 @@ pub fn found(program: &Program, body: &Function) -> Vec<VectorRoutine> {
 }
 
 fn calls(function: &Function) -> Vec<Routine> {
-    let called = |definition: &crate::translate::ir::Definition| match definition.inst {
+    let called = |definition: &Definition| match definition.inst {
         Inst::Call(routine, _) => Some(routine),
         _ => None,
     };
@@ -71,39 +71,17 @@ pub fn add<'a>(functions: &mut Functions, parts: &'a Parts<'a>, routines: &'a [V
         let mut unit = Unit::new(function, plan, Code::new(count), parts);
         unit.lanes = Some(Lanes::of_arguments(&routine.found, places));
         unit.preamble();
-        structure::write(&mut unit, &routine.graph, &routine.uniform, &VectorExits);
+        structure::write(&mut unit, &routine.graph, &routine.uniform, &RoutineExits);
         unit.sink().unreachable();
         let vectors = |bytes: u32| vec![wasm_encoder::ValType::V128; (bytes / 4) as usize];
-        let results = vectors(function.result.map_or(0, crate::translate::ir::Kind::bytes));
+        let results = vectors(function.result.map_or(0, Kind::bytes));
         functions.add(&vectors(4 * count), &results, unit.code);
-    }
-}
-
-/// Control leaves it at its end only.
-struct VectorExits;
-
-impl Exits for VectorExits {
-    fn leaves(&self, _: u32) -> bool {
-        false
-    }
-
-    fn hop(&self, _: &mut Unit<'_>, _: &Edge, _: u32) {}
-
-    fn suspend(&self, unit: &mut Unit<'_>, _: &Suspension, _: &Edge, _: u32) {
-        unit.sink().unreachable();
-    }
-
-    fn finish(&self, unit: &mut Unit<'_>, value: Option<Value>, _: u32) {
-        if let Some(value) = value {
-            unit.whole(value);
-        }
-        unit.sink().return_();
     }
 }
 
 impl Unit<'_> {
     /// Puts all lanes of a value on the stack, as one vector or two.
-    fn whole(&mut self, value: Value) {
+    pub fn whole(&mut self, value: Value) {
         if self.function.kind(value).bytes() == 4 {
             self.words(value);
         } else {

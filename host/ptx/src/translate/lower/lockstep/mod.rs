@@ -4,7 +4,10 @@
 //! lockstep(base: linear index of the warp's first thread, pass: lanes to run) -> lanes that were run
 //!   what is the same for all threads
 //!   for each group with a lane in `pass`:
-//!     if all four go on in this region, and what should be lines in their frames is:
+//!     if it and the next ones are as many as run side by side, all to run, go on in this region, and what should be lines is:
+//!       the same as below, for all of them; what the lanes of a whole warp exchange, they have at once, and go on
+//!       where they part at a branch: keep, and call the region of groups that begins there
+//!     else if all four go on in this region, and what should be lines in their frames is:
 //!       load the vectors that they kept; run; keep the vectors that are needed later; note where they go on and why they wait
 //!       where they part (see `parting`): keep, and call the region of threads that begins there
 //!     else: call the region of threads for them
@@ -14,7 +17,7 @@
 //! Threads that part go on at once, one by one, until they wait. So whatever has an effect that depends on the order happens in the same order as if all threads ran alone.
 //!
 //! A value is held here in the shape that it has as long as threads do not part (see [`crate::translate::lanes`]). That threads which parted come back with values that have none,
-//! because they went different ways, is seen when they are loaded: lines are compared with what all four kept.
+//! because they went different ways, is seen when they are loaded: lines are compared with what all of them kept.
 
 mod exits;
 
