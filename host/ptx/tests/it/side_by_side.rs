@@ -153,3 +153,17 @@ fn functions_of_vectors() {
         }
     }
 }
+
+/// Code for groups side by side is written for so much of a body as it is worth: the rest of a large one runs in single groups, and the kernel does not explode.
+#[test]
+fn a_large_kernel_stays_affordable() {
+    let piece = "mad.lo.u32 %r5, %r5, 3, %r1; xor.b32 %r5, %r5, %r0; setp.lt.u32 %p0, %r5, %r1; @%p0 add.u32 %r5, %r5, 7;\n\
+        shfl.sync.bfly.b32 %r6, %r5, 1, 31, -1; add.u32 %r5, %r5, %r6; bar.sync 0;\n";
+    let code = |pieces: usize| format!("mov.u32 %r5, %r1;\n{} st.global.u32 [%d1], %r5; ret;", piece.repeat(pieces));
+    let bytes = |pieces: usize| Kernel::new(&text(&code(pieces)), "k").unwrap().translation.wasm.len();
+    let (some, more) = (bytes(20), bytes(80));
+    assert!(more < 6 * some, "{some} bytes, and four times as much {more}");
+    let kernel = Kernel::new(&text(&code(80)), "k").unwrap();
+    leaves_the_same_in(&kernel, &code(80), &[3], &[[32, 1, 1], [64, 2, 1]]);
+    println!("{some} bytes of 20 pieces, {more} of 80");
+}

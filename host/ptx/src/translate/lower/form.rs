@@ -110,10 +110,13 @@ fn lockstep(
         if alone <= MOST_RESTS && together <= MOST_TOGETHER {
             return Ok((regions, lockstep));
         }
-        if lockstep.joins.is_empty() {
-            return Err(Obstacle::TooLarge);
+        // What saves the least goes first.
+        if lockstep.side_by_side.take().is_none() {
+            if lockstep.joins.is_empty() {
+                return Err(Obstacle::TooLarge);
+            }
+            lockstep.joins.clear();
         }
-        lockstep.joins.clear();
     }
 }
 

@@ -44,8 +44,8 @@ use crate::translate::parting::{Lockstep, Parting, SideBySide};
 use crate::translate::regions::{Regions, inside};
 use exits::LockstepExits;
 
-/// Operations of a region for several groups side by side, at most.
-const MOST_SIDE_BY_SIDE: usize = 4000;
+/// Operations of all regions for several groups side by side, at most: those from the body's beginning on, up to so many.
+const MOST_SIDE_BY_SIDE: usize = 12_000;
 
 /// A region as groups run it.
 pub struct Wide {
@@ -61,6 +61,8 @@ pub struct Wide {
 /// What several groups of a warp run side by side from the head of a region on. A whole warp that exchanges something does not end there, but goes on.
 struct Several {
     graph: Graph,
+    /// Of all groups together.
+    operations: usize,
     passed: HashMap<u32, (Exchange, Value)>,
     behind: HashSet<u32>,
 }
@@ -88,8 +90,8 @@ impl Several {
             Terminator::Suspend(_, edge) if passed.contains_key(&from) => vec![edge.block],
             _ => inside(body, from, leaves),
         });
-        let operations: usize = graph.order.iter().map(|block| body.blocks[*block as usize].insts.len()).sum();
-        (operations * groups as usize <= MOST_SIDE_BY_SIDE).then_some(Self { graph, passed, behind })
+        let insts: usize = graph.order.iter().map(|block| body.blocks[*block as usize].insts.len()).sum();
+        Some(Self { graph, operations: insts * groups as usize, passed, behind })
     }
 }
 
@@ -104,11 +106,14 @@ pub fn regions(lockstep: &Lockstep, regions: &Regions, chains: &[Chain]) -> Vec<
     let begins = regions.regions.iter().filter(|region| {
         !passed.contains(&region.head) && (splits.contains(&region.head) || !rests.contains(&region.head))
     });
+    let mut left = MOST_SIDE_BY_SIDE;
     let wide = begins.map(|region| {
         let leaves = |block: u32| rests.contains(&block) || regions.leaves(region.head, false, block);
         let graph = Graph::new(body.blocks.len(), region.head, |from| inside(body, from, leaves));
         let begins = !splits.contains(&region.head) && !regions.is_join(region.head);
         let several = if begins { Several::new(lockstep, regions, &rests, region.head) } else { None };
+        let several = several.filter(|several| several.operations <= left);
+        left -= several.as_ref().map_or(0, |several| several.operations);
         Wide { number: region.number, head: region.head, graph, several }
     });
     wide.collect()
