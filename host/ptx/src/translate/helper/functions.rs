@@ -31,15 +31,17 @@ fn polynomial(b: &mut Builder, x: Value, coefficients: &[f64]) -> Value {
 const POWER: [f32; 7] =
     [1.0, std::f32::consts::LN_2, 0.240_226_45, 0.055_503_592, 0.009_618_841, 0.001_339_113_7, 0.000_152_380_06];
 
-/// 2 to the power of an `f32`, as an `f64`: of the nearest integer, times a polynomial of the rest. Only the last product needs the range of an `f64`.
-fn power_of_two(b: &mut Builder, x: Value) -> Value {
+/// In this sum the last place is worth 1: its lower bits are the nearest integer.
+const MAGIC: f32 = 12_582_912.0;
+
+/// 2 to the power of an `f32`: that of the rest which the nearest integer leaves, and this integer added to [`MAGIC`].
+fn parts_of_power(b: &mut Builder, x: Value) -> (Value, Value) {
     let single = |b: &mut Builder, number: f32| b.constant(Kind::F32, u64::from(number.to_bits()));
     // Beyond these an `f32` is infinite or 0, and the exponent below stays in range. A NaN stays one.
     let (least, most) = (single(b, -200.0), single(b, 200.0));
     let x = b.binary(Binary::Max, x, least);
     let x = b.binary(Binary::Min, x, most);
-    // In this sum the last place is worth 1: its lower bits are the nearest integer.
-    let magic = single(b, 12_582_912.0);
+    let magic = single(b, MAGIC);
     let shifted = b.add(x, magic);
     let whole = b.sub(shifted, magic);
     let rest = b.sub(x, whole);
@@ -49,6 +51,12 @@ fn power_of_two(b: &mut Builder, x: Value) -> Value {
         let coefficient = single(b, coefficient);
         fraction = b.fma(fraction, rest, coefficient);
     }
+    (fraction, shifted)
+}
+
+/// The same as an `f64`, in whose range it always is.
+fn power_of_two(b: &mut Builder, x: Value) -> Value {
+    let (fraction, shifted) = parts_of_power(b, x);
     let (place, one) = (b.i64(52), b.i64(1_f64.to_bits()));
     let exponent = b.reinterpret(shifted, Kind::I32);
     let exponent = b.unary(Unary::Widen { signed: false }, exponent);
@@ -59,10 +67,23 @@ fn power_of_two(b: &mut Builder, x: Value) -> Value {
     b.mul(fraction, power)
 }
 
-/// The power of 2 of an `f32`. So short that it stands where it is needed.
+/// The power of 2 of an `f32`. So short that it stands where it is needed. The integer is halved: the product with one half's power is exact, and that with the other's the only one to be rounded,
+/// to infinity or a denormal number too.
 pub fn exp2(b: &mut Builder, x: Value) -> Value {
-    let power = power_of_two(b, x);
-    b.unary(Unary::Demote, power)
+    let (fraction, shifted) = parts_of_power(b, x);
+    let (zero, one, place, bias) = (b.i32(MAGIC.to_bits()), b.i32(1), b.i32(23), b.i32(127));
+    let exponent = b.reinterpret(shifted, Kind::I32);
+    let exponent = b.sub(exponent, zero);
+    let half = b.shr_s(exponent, one);
+    let other = b.sub(exponent, half);
+    let mut value = fraction;
+    for exponent in [half, other] {
+        let biased = b.add(exponent, bias);
+        let power = b.shl(biased, place);
+        let power = b.reinterpret(power, Kind::F32);
+        value = b.mul(value, power);
+    }
+    value
 }
 
 pub fn log2(b: &mut Builder) -> Value {
