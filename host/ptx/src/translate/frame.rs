@@ -10,8 +10,13 @@
 
 use super::lanes::LANES;
 
-/// Of a frame: where the thread goes on (the number of a region).
+/// Of a frame: where the thread goes on. The lower bits are the number of a region …
 pub const RESUME: u32 = 0;
+pub const NUMBER: u32 = (1 << 24) - 1;
+/// … and beside it stands that it came there with its group, so that what should be lines are (see [`super::lanes`]) …
+pub const TOGETHER: u32 = 1 << 30;
+/// … or with all that run side by side.
+pub const SIDE_BY_SIDE: u32 = 1 << 31;
 /// Its place in the block by axis, packed.
 pub const PLACE: u32 = 4;
 /// For what it meets others.

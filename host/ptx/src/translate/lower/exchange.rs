@@ -428,7 +428,8 @@ impl Warp<'_> {
 
     /// Leaves everything in the frames.
     fn end(&mut self, saved: &[Value], number: u32) {
-        let splat = (0..LANES).fold(0_u128, |bits, lane| bits | u128::from(number) << (32 * lane)) as i128;
+        let together = number | frame::TOGETHER;
+        let splat = (0..LANES).fold(0_u128, |bits, lane| bits | u128::from(together) << (32 * lane)) as i128;
         for group in 0..GROUPS {
             let own = std::mem::take(&mut self.groups[group as usize]);
             self.unit.swap_locals(own);

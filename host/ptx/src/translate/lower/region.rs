@@ -135,7 +135,8 @@ fn add_one<'a>(functions: &mut Functions, parts: &'a Parts<'a>, frames: &'a Fram
     sink.local_get(base).local_get(lane).i32_add().local_set(linear);
     place(&mut sink, parts.frames, linear);
     sink.i32_const(parts.layout.frames as i32).i32_add().local_tee(frame);
-    sink.i32_load(of_frame(frame::RESUME)).i32_const(region.number as i32).i32_ne().br_if(0);
+    sink.i32_load(of_frame(frame::RESUME)).i32_const(frame::NUMBER as i32).i32_and();
+    sink.i32_const(region.number as i32).i32_ne().br_if(0);
     sink.i32_const(1).local_get(lane).i32_shl().local_tee(outcome.running);
     sink.local_get(outcome.executed).i32_or().local_set(outcome.executed);
     sink.local_get(frame).i32_load(of_frame(frame::PLACE)).local_set(packed);

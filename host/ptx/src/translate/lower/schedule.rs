@@ -160,7 +160,9 @@ fn begin_frames(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, index: u32, f
     sink.i32_const(0).local_set(index).i32_const(parts.layout.frames as i32).local_set(frame).loop_(BlockType::Empty);
     sink.local_get(frame);
     if parts.frames.grouped {
-        sink.v128_const(0).v128_store(MemArg { align: 4, ..at(parts.frames.offset(frame::RESUME)) });
+        let together = (frame::TOGETHER | frame::SIDE_BY_SIDE) as i32;
+        sink.i32_const(together).i32x4_splat();
+        sink.v128_store(MemArg { align: 4, ..at(parts.frames.offset(frame::RESUME)) });
     } else {
         sink.i32_const(0).i32_store(at(frame::RESUME));
     }
@@ -229,6 +231,7 @@ fn warp(functions: &mut Functions, parts: &Parts<'_>) {
     sink.local_get(warp).i32_const(5).i32_shl().local_get(pass).i32_ctz().i32_add().local_set(first);
     place(&mut sink, parts.frames, first);
     sink.i32_load(at(parts.layout.frames + parts.frames.offset(frame::RESUME)));
+    sink.i32_const(frame::NUMBER as i32).i32_and();
     sink.call_indirect(0, region).i32_const(-1).i32_xor().i32_and().local_tee(pass).br_if(0).end();
     sink.end();
     sink.local_get(record).i32_load(of_warp(frame::MEETING)).if_(BlockType::Empty);

@@ -31,6 +31,8 @@ pub struct LockstepExits<'a> {
     pub frame: u32,
     /// Local with the first lane.
     pub lane: u32,
+    /// Local with what is noted of threads that go on elsewhere: that they ran together.
+    pub together: u32,
     pub outcome: &'a Outcome,
     /// Values that still are in the frame as they were when the groups came here.
     pub kept: HashSet<Value>,
@@ -67,17 +69,25 @@ impl LockstepExits<'_> {
 
     /// Loads what the groups kept; jumps out of the label round it if their threads do not go on here, or not as one.
     pub fn enter(&self, unit: &mut Unit<'_>, packed: u32, number: u32, loaded: &[Value]) {
-        each_group(unit, |unit| {
-            let resume = self.of_frame(unit, frame::RESUME);
-            let first = unit.place(0) == 0;
-            let mut sink = unit.sink();
-            sink.local_get(self.frame).v128_load(resume).i32_const(number as i32).i32x4_splat().i32x4_eq();
-            if !first {
-                sink.v128_and();
-            }
-        });
+        let (group, all) = (frame::TOGETHER, frame::TOGETHER | frame::SIDE_BY_SIDE);
+        let side_by_side = unit.group_count() > 1;
+        // Groups that ran side by side before ran as groups too.
+        let (read, expected) = if side_by_side { (u32::MAX, all) } else { (!frame::SIDE_BY_SIDE, group) };
+        self.go_on_at(unit, read, number | expected);
+        unit.sink().if_(BlockType::Empty).i32_const(expected as i32).local_set(self.together).else_();
+        self.go_on_at(unit, frame::NUMBER, number);
+        unit.sink().i32_eqz().br_if(1);
+        self.compare_all(unit);
+        if side_by_side {
+            // Of what is a line of each group and not of all, nothing was compared.
+            self.go_on_at(unit, frame::NUMBER | group, number | group);
+            unit.sink().i32_const(group.trailing_zeros() as i32).i32_shl();
+            unit.sink().i32_const(frame::SIDE_BY_SIDE as i32).i32_or();
+        } else {
+            unit.sink().i32_const(group as i32);
+        }
         let mut sink = unit.sink();
-        sink.i32x4_all_true().i32_eqz().br_if(0);
+        sink.local_set(self.together).end();
         let place = at(self.parts.frames.offset(frame::PLACE));
         sink.local_get(self.frame).i32_load(place).local_set(packed);
         for value in loaded {
@@ -87,17 +97,42 @@ impl LockstepExits<'_> {
                 each_group(unit, |unit| self.load(unit, *value));
             }
         }
+    }
+
+    /// Puts on the stack whether these bits of where all threads go on are such.
+    fn go_on_at(&self, unit: &mut Unit<'_>, bits: u32, expected: u32) {
+        each_group(unit, |unit| {
+            let resume = self.of_frame(unit, frame::RESUME);
+            let first = unit.place(0) == 0;
+            let mut sink = unit.sink();
+            sink.local_get(self.frame).v128_load(resume);
+            if bits != u32::MAX {
+                sink.i32_const(bits as i32).i32x4_splat().v128_and();
+            }
+            sink.i32_const(expected as i32).i32x4_splat().i32x4_eq();
+            if !first {
+                sink.v128_and();
+            }
+        });
+        unit.sink().i32x4_all_true();
+    }
+
+    /// Jumps out of the second label where threads, some of which came here by themselves, kept something that is no line as it should be: of all that is needed from here on.
+    fn compare_all(&self, unit: &mut Unit<'_>) {
+        let needed = self.frames.needed[&self.head].iter();
+        let lines: Vec<Value> = needed.copied().filter(|value| matches!(unit.shape(*value), Shape::Line(_))).collect();
         let mut compared = false;
-        for value in loaded.iter().filter(|value| matches!(unit.shape(**value), Shape::Line(_))).collect::<Vec<_>>() {
+        for value in lines {
+            self.load(unit, value);
             each_group(unit, |unit| {
-                self.compare(unit, *value);
+                self.compare(unit, value);
                 if std::mem::replace(&mut compared, true) {
                     unit.sink().v128_and();
                 }
             });
         }
         if compared {
-            unit.sink().i32x4_all_true().i32_eqz().br_if(0);
+            unit.sink().i32x4_all_true().i32_eqz().br_if(1);
         }
     }
 
@@ -191,7 +226,9 @@ impl LockstepExits<'_> {
                 None => self.save(unit, *value, *value),
             }
         }
-        self.put_number(unit, frame::RESUME, number);
+        self.put(unit, frame::RESUME, |unit| {
+            unit.sink().local_get(self.together).i32_const(number as i32).i32_or().i32x4_splat();
+        });
     }
 
     /// The threads go on at once, one by one or, if several groups part, as groups where there is code for that.

@@ -17,7 +17,8 @@
 //! Threads that part go on at once, one by one, until they wait. So whatever has an effect that depends on the order happens in the same order as if all threads ran alone.
 //!
 //! A value is held here in the shape that it has as long as threads do not part (see [`crate::translate::lanes`]). That threads which parted come back with values that have none,
-//! because they went different ways, is seen when they are loaded: lines are compared with what all of them kept.
+//! because they went different ways, is seen when they are loaded: lines are compared with what all of them kept. Threads that came with their
+//! group, or with all that run side by side, have noted that in their frames beside where they go on: there is nothing to compare then.
 
 mod exits;
 
@@ -253,7 +254,7 @@ fn add_one<'a>(
     });
     let mut code = Code::new(2);
     let outcome = Outcome::new(&mut code);
-    let [linear, packed, lane, frame, here] = [0; 5].map(|_| code.fresh(ValType::I32));
+    let [linear, packed, lane, frame, here, together] = [0; 6].map(|_| code.fresh(ValType::I32));
     let locals = Locals { packed, lane, here };
     let alone = parts.first_region + region.number;
     code.sink().global_get(GROUPED).i32_eqz().if_(BlockType::Empty);
@@ -276,6 +277,7 @@ fn add_one<'a>(
         rests: &rests,
         frame,
         lane,
+        together,
         outcome: &outcome,
         kept: kept.clone(),
         labels: section.partings.len() as u32 + 1,
