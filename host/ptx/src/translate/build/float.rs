@@ -256,7 +256,9 @@ impl Body<'_, '_> {
     }
 
     fn float_unary(&mut self, op: FloatUnary, ty: Type, mode: FloatMode, a: Value) -> Result<Value> {
-        let a = self.flushed(ty, mode.flush, a);
+        // The power of 2 of a denormal number is that of 0.
+        let flush = mode.flush && !(op == FloatUnary::Ex2 && ty == Type::F32);
+        let a = self.flushed(ty, flush, a);
         if matches!(op, FloatUnary::Neg | FloatUnary::Abs) {
             let value = self.signed(op == FloatUnary::Neg, ty, a);
             return Ok(self.finished(ty, mode, value));

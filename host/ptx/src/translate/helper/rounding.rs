@@ -186,9 +186,8 @@ pub fn sum_32(b: &mut Builder, direction: Direction, mut operands: [Value; 2]) -
 pub fn integer_below(b: &mut Builder, [x, y, z]: [Value; 3]) -> Value {
     let nearest = b.fma(x, y, z);
     // An integer too, and so exact; the sign of what is left is that of exact − nearest.
-    let counted = b.sub(nearest, z);
-    let counted = b.unary(Unary::Neg, counted);
-    let rest = b.fma(x, y, counted);
+    let less = b.sub(z, nearest);
+    let rest = b.fma(x, y, less);
     let zero = b.constant(Kind::F32, 0);
     let above = b.lt(rest, zero);
     let bits = b.reinterpret(nearest, Kind::I32);
