@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use wasm_encoder::{BlockType, MemArg, ValType};
 
-use super::super::exchange::{Exchange, Received};
+use super::super::exchange::Received;
 use super::super::frames::Frames;
 use super::super::module::{Parts, YIELDED};
 use super::super::outcome::Outcome;
@@ -14,13 +14,14 @@ use super::super::schedule;
 use super::super::structure::Exits;
 use super::super::unit::{Code, PRIVATE, Unit};
 use super::super::vector::{EVEN_WORDS, ODD_WORDS};
-use super::{BASE, vector_at};
+use super::{BASE, Passing, vector_at};
 use crate::translate::frame;
 use crate::translate::ir::{Edge, Kind, Suspension, Value};
 use crate::translate::lanes::{LANES, Shape};
 use crate::translate::meeting;
 
 /// What is done where a region ends.
+#[derive(Clone)]
 pub struct LockstepExits<'a> {
     pub parts: &'a Parts<'a>,
     pub frames: &'a Frames,
@@ -42,10 +43,8 @@ pub struct LockstepExits<'a> {
     pub exchanges: &'a HashMap<u32, u32>,
     /// Of those that are made here, the function and a local with the lanes that have come.
     pub made: &'a RefCell<BTreeMap<u32, u32>>,
-    /// By block that ends with it, an exchange after which a whole warp goes on at once.
-    pub passed: &'a HashMap<u32, (Exchange, Value)>,
-    /// Blocks behind these.
-    pub behind: &'a HashSet<u32>,
+    /// Where those that run side by side exchange something and go on at once.
+    pub passing: &'a Passing,
 }
 
 /// Does something for each group.
@@ -316,16 +315,16 @@ impl LockstepExits<'_> {
 
 impl Exits for LockstepExits<'_> {
     fn leaves(&self, block: u32) -> bool {
-        let head = self.parts.regions.leaves(self.head, false, block) && !self.behind.contains(&block);
+        let head = self.parts.regions.leaves(self.head, false, block) && !self.passing.behind.contains(&block);
         self.rests.contains_key(&block) || head
     }
 
     fn passes(&self, block: u32) -> bool {
-        self.passed.contains_key(&block)
+        self.passing.exchanges.contains_key(&block)
     }
 
     fn pass(&self, unit: &mut Unit<'_>, block: u32) {
-        let (exchange, value) = &self.passed[&block];
+        let (exchange, value) = &self.passing.exchanges[&block];
         let mut words = Vec::new();
         each_group(unit, |unit| {
             let word = unit.code.local(ValType::V128);

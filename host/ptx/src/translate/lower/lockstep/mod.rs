@@ -24,6 +24,7 @@ mod exits;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 use wasm_encoder::{BlockType, MemArg, ValType};
 
@@ -64,35 +65,57 @@ struct Several {
     graph: Graph,
     /// Of all groups together.
     operations: usize,
-    passed: HashMap<u32, (Exchange, Value)>,
-    behind: HashSet<u32>,
+    passing: Rc<Passing>,
+}
+
+/// Where a whole warp exchanges something and goes on at once.
+#[derive(Default)]
+pub struct Passing {
+    /// By block that ends with it.
+    pub exchanges: HashMap<u32, (Exchange, Value)>,
+    /// The blocks behind them.
+    pub behind: HashSet<u32>,
+}
+
+impl Passing {
+    fn of(lockstep: &Lockstep) -> Self {
+        let body = &lockstep.body;
+        let whole_warps = lockstep.side_by_side.as_ref().is_some_and(|own| own.groups * LANES == WARP);
+        if !whole_warps {
+            return Self::default();
+        }
+        let graph = Graph::of(body);
+        let exchanges: HashMap<u32, (Exchange, Value)> =
+            graph.order.iter().filter_map(|block| Some((*block, exchange::whole(body, &graph, *block)?))).collect();
+        let next = |block: &u32| body.blocks[*block as usize].terminator.edges().map(|edge| edge.block);
+        let behind = exchanges.keys().flat_map(next).collect();
+        Self { exchanges, behind }
+    }
 }
 
 impl Several {
     /// None for what a whole warp comes to in another region already.
-    fn new(lockstep: &Lockstep, regions: &Regions, rests: &HashSet<u32>, head: u32) -> Option<Self> {
+    fn new(
+        lockstep: &Lockstep,
+        regions: &Regions,
+        rests: &HashSet<u32>,
+        head: u32,
+        passing: &Rc<Passing>,
+    ) -> Option<Self> {
         let body = &lockstep.body;
         let groups = lockstep.side_by_side.as_ref()?.groups;
-        let whole = Graph::of(body);
-        let exchange = |block: u32| if groups * LANES == WARP { exchange::whole(body, &whole, block) } else { None };
-        let passed: HashMap<u32, (Exchange, Value)> =
-            whole.order.iter().filter_map(|block| Some((*block, exchange(*block)?))).collect();
-        let behind: HashSet<u32> = passed
-            .keys()
-            .flat_map(|block| body.blocks[*block as usize].terminator.edges())
-            .map(|edge| edge.block)
-            .collect();
-        if behind.contains(&head) {
+        if passing.behind.contains(&head) {
             return None;
         }
-        let leaves =
-            |block: u32| rests.contains(&block) || regions.leaves(head, false, block) && !behind.contains(&block);
+        let leaves = |block: u32| {
+            rests.contains(&block) || regions.leaves(head, false, block) && !passing.behind.contains(&block)
+        };
         let graph = Graph::new(body.blocks.len(), head, |from| match &body.blocks[from as usize].terminator {
-            Terminator::Suspend(_, edge) if passed.contains_key(&from) => vec![edge.block],
+            Terminator::Suspend(_, edge) if passing.exchanges.contains_key(&from) => vec![edge.block],
             _ => inside(body, from, leaves),
         });
         let insts: usize = graph.order.iter().map(|block| body.blocks[*block as usize].insts.len()).sum();
-        Some(Self { graph, operations: insts * groups as usize, passed, behind })
+        Some(Self { graph, operations: insts * groups as usize, passing: passing.clone() })
     }
 }
 
@@ -107,12 +130,13 @@ pub fn regions(lockstep: &Lockstep, regions: &Regions, chains: &[Chain]) -> Vec<
     let begins = regions.regions.iter().filter(|region| {
         !passed.contains(&region.head) && (splits.contains(&region.head) || !rests.contains(&region.head))
     });
+    let passing = Rc::new(Passing::of(lockstep));
     let mut left = MOST_SIDE_BY_SIDE;
     let wide = begins.map(|region| {
         let leaves = |block: u32| rests.contains(&block) || regions.leaves(region.head, false, block);
         let graph = Graph::new(body.blocks.len(), region.head, |from| inside(body, from, leaves));
         let begins = !splits.contains(&region.head) && !regions.is_join(region.head);
-        let several = if begins { Several::new(lockstep, regions, &rests, region.head) } else { None };
+        let several = if begins { Several::new(lockstep, regions, &rests, region.head, &passing) } else { None };
         let several = several.filter(|several| several.operations <= left);
         left -= several.as_ref().map_or(0, |several| several.operations);
         Wide { number: region.number, head: region.head, graph, several }
@@ -183,7 +207,7 @@ impl<'a> Section<'a> {
         lockstep: &'a Lockstep,
         region: &Wide,
         graph: &'a Graph,
-        passed: &HashMap<u32, (Exchange, Value)>,
+        passing: &Passing,
     ) -> Self {
         let body = &lockstep.body;
         let kept = kept(body, frames, region.head, graph);
@@ -192,7 +216,7 @@ impl<'a> Section<'a> {
             .iter()
             .filter(|parting| !parting.always && graph.position[parting.block as usize].is_some())
             .collect();
-        let saved = saved(body, parts, frames, graph, &kept, &partings, passed);
+        let saved = saved(body, parts, frames, graph, &kept, &partings, passing);
         let mut read: HashSet<Value> = saved.iter().copied().collect();
         for block in &graph.order {
             read.extend(reads(body, *block));
@@ -246,10 +270,10 @@ fn add_one<'a>(
         .filter(|own| parts.regions.number[own.head as usize].is_none())
         .map(|own| (own.head, own.number))
         .collect();
-    let (nothing, nowhere) = (HashMap::new(), HashSet::new());
-    let section = Section::new(parts, frames, lockstep, region, &region.graph, &nothing);
+    let nowhere = Passing::default();
+    let section = Section::new(parts, frames, lockstep, region, &region.graph, &nowhere);
     let several = region.several.as_ref().map(|several| {
-        let section = Section::new(parts, frames, lockstep, region, &several.graph, &several.passed);
+        let section = Section::new(parts, frames, lockstep, region, &several.graph, &several.passing);
         (several, section)
     });
     let mut code = Code::new(2);
@@ -283,8 +307,7 @@ fn add_one<'a>(
         labels: section.partings.len() as u32 + 1,
         exchanges,
         made: &RefCell::default(),
-        passed: &nothing,
-        behind: &nowhere,
+        passing: &nowhere,
     };
     let mut sink = unit.sink();
     sink.loop_(BlockType::Empty).block(BlockType::Empty);
@@ -298,8 +321,7 @@ fn add_one<'a>(
     if let (Some((several, section)), Some(side_by_side)) = (&several, &lockstep.side_by_side) {
         let labels = section.partings.len() as u32 + 2;
         let kept = section.kept.clone();
-        let exits =
-            LockstepExits { kept, labels, passed: &several.passed, behind: &several.behind, ..exits_of(&exits) };
+        let exits = LockstepExits { kept, labels, passing: &several.passing, ..exits.clone() };
         turn_of_several(&mut unit, &exits, section, side_by_side, &locals, region.number);
     }
     unit.sink().block(BlockType::Empty);
@@ -315,11 +337,6 @@ fn add_one<'a>(
     exits.exchange(&mut unit.code);
     outcome.tell(&mut unit.code, parts, BASE);
     functions.add(&[ValType::I32, ValType::I32], &[ValType::I32], unit.code);
-}
-
-/// The same, to be changed in parts.
-fn exits_of<'a>(exits: &LockstepExits<'a>) -> LockstepExits<'a> {
-    LockstepExits { kept: HashSet::new(), ..*exits }
 }
 
 /// If so many groups begin here that are all to run, and their threads all go on in this region with values that fit: their turn.
@@ -364,10 +381,10 @@ fn saved(
     graph: &Graph,
     kept: &HashSet<Value>,
     partings: &[&Parting],
-    passed: &HashMap<u32, (Exchange, Value)>,
+    passing: &Passing,
 ) -> Vec<Value> {
     let mut targets: Vec<u32> = partings.iter().map(|parting| parting.rest).collect();
-    for block in graph.order.iter().filter(|block| !passed.contains_key(block)) {
+    for block in graph.order.iter().filter(|block| !passing.exchanges.contains_key(block)) {
         let terminator = &body.blocks[*block as usize].terminator;
         let suspends = matches!(terminator, Terminator::Suspend(..));
         let leaves = |edge: &&Edge| {
