@@ -54,7 +54,7 @@ pub fn threads() -> Result<Vec<Row>> {
     for kernel in measured().iter().filter(|kernel| kernel.target_of_threads.is_some()) {
         rows.push(against_c(kernel, Form::Threads, kernel.target_of_threads, &program)?);
     }
-    rows.extend(first_launch::threads()?);
+    rows.extend(first_launch::threads(folder.path())?);
     Ok(rows)
 }
 
