@@ -87,6 +87,26 @@ fn logic_of_comparisons_decides() {
     }
 }
 
+/// Where a line wraps round behind other instructions, of which those need the results that go on one by one.
+#[test]
+fn lines_that_wrap_round_part_behind_what_comes_before() {
+    for (line, extension) in [
+        ("neg.s32 %r4, %r3;", "cvt.u64.u32 %d2, %r4;"),
+        ("add.s32 %r4, %r3, %r0;", "cvt.s64.s32 %d2, %r4;"),
+        ("sub.s32 %r4, %r0, %r3;", "cvt.u64.u32 %d2, %r4;"),
+    ] {
+        let code = format!(
+            "{line} mul.lo.u32 %r5, %r1, %r1; st.global.u32 [%d1], %r5; mad.lo.u32 %r6, %r5, %r1, 7; xor.b32 %r7, %r6, %r5;\n\
+             {extension} mul.lo.u64 %d2, %d2, 3; st.global.u64 [%d1+8], %d2; add.u32 %r7, %r7, %r6; st.global.u32 [%d1+4], %r7; ret;"
+        );
+        agrees(&code, &[0, 5, 20, 0x7fff_fffa, 0x7fff_ffe8, 0xffff_fff6]);
+        agrees(
+            &code.replacen("st.global.u32 [%d1], %r5;", "st.global.u32 [%d1], %r5; bar.sync 0;", 1),
+            &[0, 5, 20, 0x7fff_fffa, 0xffff_fff6],
+        );
+    }
+}
+
 /// A loop of as many turns as the thread's place, or the place's half or eighth, says: groups leave it one after the other, with and without a store in it, and go on with something.
 #[test]
 fn loops_of_different_lengths() {

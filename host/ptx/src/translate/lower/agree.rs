@@ -79,6 +79,13 @@ impl<'a> Unit<'a> {
         [all, any].into_iter().for_each(|local| self.code.release(local));
     }
 
+    /// Whether threads may part in front of a line, and do not begin again.
+    pub fn may_part(&self, line: Value) -> bool {
+        let asked =
+            matches!(self.function.inst(line), Inst::Unary(Unary::Widen { .. }, operand) if self.stride(*operand) != 0);
+        asked && self.lanes.as_ref().is_some_and(|lanes| !lanes.gives_up)
+    }
+
     /// Before a line is computed: lets the group part, or gives it up, where what it is made of would not be a line of its lanes after all.
     pub fn is_one(&mut self, line: Value) {
         if let Inst::Unary(Unary::Widen { signed }, operand) = self.function.inst(line)

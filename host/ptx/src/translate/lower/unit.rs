@@ -226,8 +226,12 @@ impl<'a> Unit<'a> {
         !line && self.group_count() > 1
     }
 
-    /// Whether an instruction must not come before those that are still to be written: it reads what they may write, or writes.
+    /// Whether an instruction must not come before those that are still to be written: it reads what they may write, or writes; or threads may part in front of it, which then need what
+    /// these compute.
     fn comes_after(&self, insts: &[Value], waiting: &[usize], value: Value) -> bool {
+        if self.may_part(value) {
+            return true;
+        }
         let effect = |value: Value| has_effect(self.function.inst(value));
         let reads = matches!(self.function.inst(value), Inst::Load(access, _) if !access.constant);
         effect(value) || reads && waiting.iter().any(|index| effect(insts[*index]))
