@@ -38,15 +38,14 @@ impl<'a> Unit<'a> {
 
     /// Puts a bit for each lane on the stack: where a value is not 0.
     pub fn lanes_where(&mut self, value: Value) {
-        for group in 0..self.group_count() {
-            self.turn_to(group);
-            self.mask(value);
-            self.sink().i32x4_bitmask();
-            if group > 0 {
-                self.sink().i32_const((group * LANES) as i32).i32_shl().i32_or();
+        self.each_group(|unit| {
+            unit.mask(value);
+            unit.sink().i32x4_bitmask();
+            let place = unit.place(0);
+            if place > 0 {
+                unit.sink().i32_const(place as i32).i32_shl().i32_or();
             }
-        }
-        self.turn_to(0);
+        });
     }
 
     /// All lanes as such bits.

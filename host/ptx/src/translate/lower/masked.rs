@@ -76,15 +76,10 @@ impl Unit<'_> {
                 self.argument(*parameter, *yes, &mut targets);
                 continue;
             }
-            for group in 0..self.group_count() {
-                self.turn_to(group);
-                self.vector_select(*parameter, masked.condition, [*yes, *no]);
-                targets.push(self.local_of(*parameter));
-                if self.locals_of(*parameter) > 1 {
-                    targets.push(self.second_of(*parameter));
-                }
-            }
-            self.turn_to(0);
+            self.each_group(|unit| {
+                unit.vector_select(*parameter, masked.condition, [*yes, *no]);
+                unit.targets(*parameter, &mut targets);
+            });
         }
         for target in targets.into_iter().rev() {
             self.sink().local_set(target);

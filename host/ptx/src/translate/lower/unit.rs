@@ -240,15 +240,13 @@ impl<'a> Unit<'a> {
     /// Writes instructions of a block for each group.
     fn groups(&mut self, block: u32, waiting: &[usize], ends: &HashMap<usize, Vec<Value>>) {
         let insts = &self.function.blocks[block as usize].insts;
-        for group in 0..self.group_count() {
-            self.turn_to(group);
+        self.each_group(|unit| {
             for index in waiting {
-                self.instruction(block, *index);
-                self.forget_last(ends, *index);
-                self.keep_result(insts[*index]);
+                unit.instruction(block, *index);
+                unit.forget_last(ends, *index);
+                unit.keep_result(insts[*index]);
             }
-        }
-        self.turn_to(0);
+        });
     }
 
     /// Defines what was left to be found out in front of a block's branch.
@@ -298,13 +296,9 @@ impl<'a> Unit<'a> {
         let insts = &self.function.blocks[block as usize].insts;
         for value in insts {
             if !self.plan.global[value.0 as usize] {
-                for group in 0..self.group_count() {
-                    self.turn_to(group);
-                    self.forget(*value);
-                }
+                self.each_group(|unit| unit.forget(*value));
             }
         }
-        self.turn_to(0);
     }
 
     /// Of the group that is written.
@@ -345,16 +339,15 @@ impl<'a> Unit<'a> {
             targets.push(self.local_of(parameter));
             return;
         }
-        let groups = if self.for_each_group(parameter) { self.group_count() } else { 1 };
-        for group in 0..groups {
-            self.turn_to(group);
-            self.vector_argument(parameter, argument);
-            targets.push(self.local_of(parameter));
-            if self.locals_of(parameter) > 1 {
-                targets.push(self.second_of(parameter));
-            }
+        let mut one = |unit: &mut Self| {
+            unit.vector_argument(parameter, argument);
+            unit.targets(parameter, targets);
+        };
+        if self.for_each_group(parameter) {
+            self.each_group(one);
+        } else {
+            one(self);
         }
-        self.turn_to(0);
     }
 
     /// Puts a value on the stack, or of a unit with lanes the part that is asked for.

@@ -178,6 +178,23 @@ impl<'a> Unit<'a> {
         }
     }
 
+    /// Does something for each group.
+    pub fn each_group(&mut self, mut each: impl FnMut(&mut Self)) {
+        for group in 0..self.group_count() {
+            self.turn_to(group);
+            each(self);
+        }
+        self.turn_to(0);
+    }
+
+    /// Notes the locals where all of a value's lanes of the present group belong.
+    pub fn targets(&mut self, value: Value, targets: &mut Vec<u32>) {
+        targets.push(self.local_of(value));
+        if self.locals_of(value) > 1 {
+            targets.push(self.second_of(value));
+        }
+    }
+
     /// A value, and whose it is.
     pub fn slot(&self, value: Value) -> (Value, u32) {
         let group = self.lanes.as_ref().filter(|lanes| !lanes.is_line(value)).map_or(0, |lanes| lanes.group);

@@ -47,15 +47,6 @@ pub struct LockstepExits<'a> {
     pub passing: &'a Passing,
 }
 
-/// Does something for each group.
-fn each_group(unit: &mut Unit<'_>, mut each: impl FnMut(&mut Unit<'_>)) {
-    for group in 0..unit.group_count() {
-        unit.turn_to(group);
-        each(unit);
-    }
-    unit.turn_to(0);
-}
-
 impl LockstepExits<'_> {
     /// How far the present group's frame is behind the first one's.
     fn group_offset(&self, unit: &Unit<'_>) -> u64 {
@@ -93,14 +84,14 @@ impl LockstepExits<'_> {
             if matches!(unit.shape(*value), Shape::Line(_)) {
                 self.load(unit, *value);
             } else {
-                each_group(unit, |unit| self.load(unit, *value));
+                unit.each_group(|unit| self.load(unit, *value));
             }
         }
     }
 
     /// Puts on the stack whether these bits of where all threads go on are such.
     fn go_on_at(&self, unit: &mut Unit<'_>, bits: u32, expected: u32) {
-        each_group(unit, |unit| {
+        unit.each_group(|unit| {
             let resume = self.of_frame(unit, frame::RESUME);
             let first = unit.place(0) == 0;
             let mut sink = unit.sink();
@@ -123,7 +114,7 @@ impl LockstepExits<'_> {
         let mut compared = false;
         for value in lines {
             self.load(unit, value);
-            each_group(unit, |unit| {
+            unit.each_group(|unit| {
                 self.compare(unit, value);
                 if std::mem::replace(&mut compared, true) {
                     unit.sink().v128_and();
@@ -179,7 +170,7 @@ impl LockstepExits<'_> {
 
     /// Keeps a value, or what becomes a parameter, at its place in the frame.
     fn save(&self, unit: &mut Unit<'_>, slot: Value, value: Value) {
-        each_group(unit, |unit| self.save_group(unit, slot, value));
+        unit.each_group(|unit| self.save_group(unit, slot, value));
     }
 
     fn save_group(&self, unit: &mut Unit<'_>, slot: Value, value: Value) {
@@ -200,7 +191,7 @@ impl LockstepExits<'_> {
 
     /// Writes a word of the frames' header for all.
     fn put(&self, unit: &mut Unit<'_>, field: u32, mut words: impl FnMut(&mut Unit<'_>)) {
-        each_group(unit, |unit| {
+        unit.each_group(|unit| {
             unit.sink().local_get(self.frame);
             words(unit);
             let at = self.of_frame(unit, field);
@@ -326,7 +317,7 @@ impl Exits for LockstepExits<'_> {
     fn pass(&self, unit: &mut Unit<'_>, block: u32) {
         let (exchange, value) = &self.passing.exchanges[&block];
         let mut words = Vec::new();
-        each_group(unit, |unit| {
+        unit.each_group(|unit| {
             let word = unit.code.local(ValType::V128);
             unit.words(*value);
             unit.sink().local_set(word);

@@ -349,14 +349,14 @@ fn turn_of_several<'a>(
     number: u32,
 ) {
     let lanes = side_by_side.groups * LANES;
-    let all = u32::MAX >> (u32::BITS - lanes);
+    let one = unit.lanes.replace(Lanes::side_by_side_parting(side_by_side, section.labels()));
+    let all = unit.all_lanes();
     let mut sink = unit.sink();
     // The first group's lanes have been taken out of `pass`.
     sink.local_get(PASS).local_get(locals.here).i32_or().local_get(locals.lane).i32_shr_u();
     sink.i32_const(all as i32).i32_and().i32_const(all as i32).i32_eq();
     sink.local_get(locals.lane).i32_const(lanes as i32 - 1).i32_and().i32_eqz().i32_and();
     sink.global_get(SIDE_BY_SIDE).i32_and().if_(BlockType::Empty).block(BlockType::Empty);
-    let one = unit.lanes.replace(Lanes::side_by_side_parting(side_by_side, section.labels()));
     let plan = std::mem::replace(&mut unit.plan, section.plan.clone());
     let common = unit.common_locals(exits.parts.uniform);
     let common = unit.swap_locals(common);
