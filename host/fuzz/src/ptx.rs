@@ -45,12 +45,14 @@ fn check(module: &Module) {
     }
 }
 
-/// All entries, with and without canonical NaNs and vectors in turn.
+/// All entries, with and without canonical NaNs, vectors and wide addresses in turn.
 fn check_translation(module: &Module, chance: usize) {
     for (id, function) in (0..).map(FunctionId).zip(&module.functions).filter(|(_, function)| function.entry) {
         let pick = chance + id.0 as usize;
         let (canonical_nans, vectors) = (pick.is_multiple_of(2), !pick.is_multiple_of(3));
-        let options = Options { memory_bytes: 1 << 36, canonical_nans, vectors };
+        let wide = pick.is_multiple_of(5);
+        let memory_bytes = if wide { 1 << 36 } else { 1 << 31 };
+        let options = Options { memory_bytes, wide, canonical_nans, vectors };
         match translate(module, id, &options) {
             Ok(kernel) => check_kernel(&kernel, function),
             Err(error) => assert!(!error.to_string().is_empty()),

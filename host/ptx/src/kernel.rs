@@ -3,7 +3,8 @@
 //! # The generated module
 //!
 //! ```text
-//!  import "device" "memory"   (memory i64, minimum = maximum = Options::memory_bytes)   global, const, shared and local space; generic addresses
+//!  import "device" "memory"   (memory, i64 if Options::wide, minimum = maximum = Options::memory_bytes)
+//!                                                                                        global, const, shared and local space; generic addresses
 //!  export "private"           (memory i32, grown by the host to Kernel::private_bytes)   the launch record, parameters, frames of waiting threads
 //!  export "trap"              (global mut i32)                                           why it stopped itself, see [`trap`]
 //!  export "run"               (func (param $first i64) (param $last i64))                 runs the blocks first .. last (linear, x fastest)
@@ -48,6 +49,8 @@ pub const MOST_THREADS: u32 = 1024;
 pub struct Options {
     /// The size of the imported memory: a multiple of 64 KiB.
     pub memory_bytes: u64,
+    /// Whether the imported memory has addresses of 64 bits, as it must from 4 GiB on. Each access then costs comparisons that the memory's end takes care of otherwise.
+    pub wide: bool,
     /// Every NaN that arithmetic makes is `0x7fffffff` (f32), `0x7fff` (f16, bf16) or `0xfff8000000000000` … as PTX says; else the processor's.
     pub canonical_nans: bool,
     /// Whether kernels that can run threads side by side, as the lanes of vectors, do so. Results are the same bit for bit; without it translations are smaller.

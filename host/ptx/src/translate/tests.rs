@@ -14,7 +14,7 @@ fn kernels(text: &str, options: &Options) -> Vec<Result<Kernel, String>> {
 
 fn one(body: &str) -> Result<Kernel, String> {
     let text = format!(".version 8.2\n.target sm_75\n.address_size 64\n{body}\n");
-    kernels(&text, &Options { memory_bytes: 1 << 20, canonical_nans: true, vectors: true }).remove(0)
+    kernels(&text, &Options { memory_bytes: 1 << 20, wide: false, canonical_nans: true, vectors: true }).remove(0)
 }
 
 /// What the device's engine has.
@@ -37,7 +37,7 @@ fn all_kernels_are_valid() {
         }
         let text = std::fs::read_to_string(file.path()).unwrap_or_else(|error| panic!("{error}"));
         for (canonical_nans, vectors) in [(false, false), (false, true), (true, false), (true, true)] {
-            for kernel in kernels(&text, &Options { memory_bytes: 1 << 30, canonical_nans, vectors }) {
+            for kernel in kernels(&text, &Options { memory_bytes: 1 << 30, wide: false, canonical_nans, vectors }) {
                 match kernel {
                     Ok(kernel) => validate(&kernel),
                     // NVRTC left a call to a function that it never defined.
@@ -124,7 +124,8 @@ fn kernels_have_the_form_that_suits_them() {
     let forms = |file: &str| {
         let path = format!("{}/tests/kernels/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let kernels = kernels(&text, &Options { memory_bytes: 1 << 30, canonical_nans: false, vectors: true });
+        let kernels =
+            kernels(&text, &Options { memory_bytes: 1 << 30, wide: false, canonical_nans: false, vectors: true });
         let told = |kernel: Kernel| match kernel.form {
             Form::Vector => format!("{}: vector", kernel.name),
             Form::Scalar(obstacle) => {
@@ -165,7 +166,7 @@ fn kernels_have_the_form_that_suits_them() {
 fn vectors_can_be_left_out() {
     let text = ".version 8.2\n.target sm_75\n.address_size 64\n.entry k() { .reg .b32 %r; mov.u32 %r, %tid.x; st.global.u32 [64], %r; ret; }\n";
     let with = |vectors: bool| {
-        let options = Options { memory_bytes: 1 << 20, canonical_nans: true, vectors };
+        let options = Options { memory_bytes: 1 << 20, wide: false, canonical_nans: true, vectors };
         kernels(text, &options).remove(0).unwrap_or_else(|error| panic!("{error}"))
     };
     let (with, without) = (with(true), with(false));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use steadfast_ptx::kernel::{Kernel, Launch, PARAMETERS};
-use wasmtime::{Config, Engine, Extern, Instance, Memory, MemoryType, Module, Store};
+use wasmtime::{Config, Engine, Extern, Instance, Memory, Module, Store};
 
 /// Between two ticks of the clock, and how many a kernel has that is to be interrupted.
 const TICK: Duration = Duration::from_millis(1);
@@ -20,8 +20,6 @@ pub(crate) struct Part {
 /// A compiled kernel.
 pub(crate) struct Machine {
     kernel: Kernel,
-    /// Of the device memory.
-    bytes: u64,
     module: Module,
 }
 
@@ -37,9 +35,9 @@ fn engine() -> &'static Engine {
 }
 
 impl Machine {
-    pub(crate) fn new(kernel: &Kernel, bytes: u64) -> Result<Self, String> {
+    pub(crate) fn new(kernel: &Kernel) -> Result<Self, String> {
         let module = Module::new(engine(), &kernel.wasm).map_err(|error| format!("{error:#}"))?;
-        Ok(Self { kernel: kernel.clone(), bytes, module })
+        Ok(Self { kernel: kernel.clone(), module })
     }
 
     /// Runs the parts over a device memory that begins like this; what they leave there, or why one ended early.
@@ -67,8 +65,8 @@ impl Machine {
     fn run_until(&self, ticks: u64, parts: &[Part], parameters: &[u8], start: &[u8]) -> Result<Vec<u8>, String> {
         let mut store = Store::new(engine(), ());
         store.set_epoch_deadline(ticks);
-        let pages = self.bytes / 65536;
-        let memory = Memory::new(&mut store, MemoryType::new64(pages, Some(pages))).unwrap();
+        let import = self.module.imports().next().unwrap();
+        let memory = Memory::new(&mut store, import.ty().memory().unwrap().clone()).unwrap();
         memory.write(&mut store, 0, start).unwrap();
         for part in parts {
             let instance = Instance::new(&mut store, &self.module, &[Extern::Memory(memory)])

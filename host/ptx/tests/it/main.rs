@@ -33,3 +33,4 @@ mod random;
 mod references;
 mod rig;
 mod side_by_side;
+mod warps;

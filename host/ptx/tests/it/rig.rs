@@ -123,7 +123,9 @@ impl Kernel {
         let module = parse(text)?;
         let id = module.functions.iter().position(|function| function.name == entry).ok_or("no such entry")?;
         let translate = |vectors: bool| {
-            let options = Options { memory_bytes: map.bytes, canonical_nans, vectors };
+            // Every other kernel the other way round.
+            let wide = vectors == text.len().is_multiple_of(2);
+            let options = Options { memory_bytes: map.bytes, wide, canonical_nans, vectors };
             let translation = steadfast_ptx::translate::translate(&module, FunctionId(id as u32), &options)
                 .map_err(|error| error.to_string())?;
             let mut validator = wasmparser::Validator::new_with_features(wasmparser::WasmFeatures::all());
@@ -147,7 +149,7 @@ impl Kernel {
         if let Some(machine) = place.get() {
             return Ok(machine);
         }
-        let machine = Machine::new(translation, self.map.bytes)?;
+        let machine = Machine::new(translation)?;
         Ok(place.get_or_init(|| machine))
     }
 

@@ -2,6 +2,9 @@
 //!
 //! Random, so that whatever depends on an address (a kernel that stores one, to use it after a resume) fails in its first test and not on its first
 //! preemption. Apart, so that running over a buffer's end is a fault and not another buffer's content.
+//!
+//! As long as they take no more than half of it, all lie in a *window* at the beginning: kernels then have addresses of 32 bits, and the end of such a memory needs no comparison
+//! (see [`Reach`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,10 +22,21 @@ const GAP: u64 = 64 << 10;
 /// The system allows a process 65,530 mappings, and a buffer takes two.
 const MOST: usize = 24_000;
 
+/// Which addresses a kernel can reach, and so with how many bits it computes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Those of the window: 32.
+    Window,
+    /// All: 64.
+    All,
+}
+
 /// The buffers of a device in its memory.
 pub(super) struct Arena {
     pub(super) memory: Memory,
     bytes: u64,
+    /// Bytes of the window.
+    window: u64,
     page: u64,
     budget: u64,
     used: u64,
@@ -38,12 +52,21 @@ struct Taken {
 }
 
 impl Arena {
-    /// `bytes` addresses, of which at most `budget` may be backed by memory.
-    pub(super) fn new(memory: Memory, bytes: u64, budget: u64) -> io::Result<Self> {
+    /// `bytes` addresses, the first of them a window if there is one, of which at most `budget` may be backed by memory.
+    pub(super) fn new(memory: Memory, bytes: u64, window: Option<u64>, budget: u64) -> io::Result<Self> {
         let mut seed = [0; 32];
         rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;
         let (page, random) = (page_bytes(), ChaCha8Rng::from_seed(seed));
-        Ok(Self { memory, bytes, page, budget, used: 0, taken: BTreeMap::new(), random })
+        Ok(Self {
+            memory,
+            bytes,
+            window: window.unwrap_or_default(),
+            page,
+            budget,
+            used: 0,
+            taken: BTreeMap::new(),
+            random,
+        })
     }
 
     /// Memory of so many bytes, all 0. No bytes have an address too, at which nothing is.
@@ -64,7 +87,9 @@ impl Arena {
             let text = format!("there are {MOST} buffers already, which is the most: put small ones together");
             return Err(DeviceError::OutOfMemory(text));
         }
-        let start = self.place(whole).ok_or_else(|| {
+        let in_window = self.used.saturating_add(cost) <= self.window / 2;
+        let start = in_window.then(|| self.place(whole, self.window)).flatten();
+        let start = start.or_else(|| self.place(whole, self.bytes)).ok_or_else(|| {
             DeviceError::OutOfMemory(format!("no {} of addresses are free in one piece", size(whole)))
         })?;
         if cost > 0 {
@@ -74,6 +99,12 @@ impl Arena {
         self.taken.insert(start, Taken { end: start + whole, cost });
         self.used += cost;
         Ok(start)
+    }
+
+    /// What kernels have to reach.
+    pub(super) fn reach(&self) -> Reach {
+        let end = self.taken.last_key_value().map_or(0, |(_, taken)| taken.end);
+        if end <= self.window.saturating_sub(GAP) { Reach::Window } else { Reach::All }
     }
 
     /// Bytes of the budget that are left.
@@ -97,13 +128,13 @@ impl Arena {
         }
     }
 
-    /// A random start for `bytes`, each that leaves the gaps as likely as any other.
-    fn place(&mut self, bytes: u64) -> Option<u64> {
+    /// A random start for `bytes` that lie below `limit`, each that leaves the gaps as likely as any other.
+    fn place(&mut self, bytes: u64, limit: u64) -> Option<u64> {
         let page = self.page;
         let room = |gap: &Range<u64>| (gap.end - gap.start).checked_sub(bytes).map_or(0, |rest| rest / page + 1);
-        let total = self.gaps().map(|gap| room(&gap)).sum();
+        let total = self.gaps(limit).map(|gap| room(&gap)).sum();
         let mut choice = self.random_below(total)?;
-        self.gaps().find_map(|gap| match choice.checked_sub(room(&gap)) {
+        self.gaps(limit).find_map(|gap| match choice.checked_sub(room(&gap)) {
             None => Some(gap.start + choice * page),
             Some(rest) => {
                 choice = rest;
@@ -112,11 +143,12 @@ impl Arena {
         })
     }
 
-    /// Where buffers may lie.
-    fn gaps(&self) -> impl Iterator<Item = Range<u64>> {
+    /// Where buffers may lie below an address.
+    fn gaps(&self, limit: u64) -> impl Iterator<Item = Range<u64>> {
         let starts = std::iter::once(0).chain(self.taken.values().map(|taken| taken.end));
         let ends = self.taken.keys().copied().chain([self.bytes]);
-        starts.zip(ends).map(|(start, end)| start + GAP..end - GAP).filter(|gap| gap.start < gap.end)
+        let apart = move |(start, end): (u64, u64)| start + GAP..end.min(limit).saturating_sub(GAP);
+        starts.zip(ends).map(apart).filter(|gap| gap.start < gap.end)
     }
 
     /// Every number below `limit` about as likely: there are far fewer pages than 2⁶⁴.
@@ -134,7 +166,26 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn arena(bytes: u64, budget: u64) -> Arena {
-        Arena::new(Memory::reserve(bytes, GAP).unwrap(), bytes, budget).unwrap()
+        Arena::new(Memory::reserve(bytes, GAP).unwrap(), bytes, None, budget).unwrap()
+    }
+
+    #[test]
+    fn half_the_window_is_filled_before_buffers_lie_anywhere() {
+        let (bytes, window) = (1 << 36, 64 * MIB);
+        let mut arena = Arena::new(Memory::reserve(bytes, GAP).unwrap(), bytes, Some(window), 1 << 36).unwrap();
+        assert_eq!(arena.reach(), Reach::Window);
+        let small: Vec<_> = (0..31).map(|_| arena.allocate(MIB).unwrap()).collect();
+        assert!(small.iter().all(|start| start + MIB + GAP <= window));
+        assert_eq!(arena.reach(), Reach::Window);
+        // Of addresses outside there are a thousand times as many.
+        let outside: Vec<_> = (0..4).map(|_| arena.allocate(2 * MIB).unwrap()).collect();
+        assert_eq!(arena.reach(), Reach::All);
+        outside.iter().for_each(|start| arena.free(*start));
+        assert_eq!(arena.reach(), Reach::Window);
+        // What fits into no gap of the window lies outside.
+        small.iter().step_by(2).for_each(|start| arena.free(*start));
+        arena.allocate(15 * MIB).unwrap();
+        arena.allocate(256).unwrap();
     }
 
     #[test]

@@ -18,10 +18,14 @@ const KERNEL_STACK: usize = 512 << 10;
 pub(super) const THREAD_STACK: usize = KERNEL_STACK + (512 << 10);
 /// Inaccessible bytes behind every memory: compiled code leaves constant offsets up to it to the hardware.
 pub(super) const GUARD: u64 = 32 << 20;
-/// Addresses that the memory of 32 bits of a kernel takes, so that none of its accesses needs a comparison.
-const PRIVATE_RESERVATION: u64 = 4 << 30;
+/// Addresses that a memory of 32 bits takes, so that no access needs a comparison.
+pub(super) const RESERVATION: u64 = 4 << 30;
 
 pub(super) const WASM_PAGE: u64 = 64 << 10;
+/// Of the device memory, what kernels have with addresses of 32 bits: all but the last page, whose addresses stand for all that need more.
+pub(super) const NARROW_BYTES: u64 = RESERVATION - WASM_PAGE;
+/// At the end of these no buffer lies, so that what is near one has an address of 32 bits too, and is told as such.
+pub(super) const MARGIN: u64 = 2 * super::fault::NEAR;
 
 /// An engine whose kernels see `device` as their memory of 64 bits.
 pub(super) fn engine(device: Creator, canonical_nans: bool) -> wasmtime::Result<Engine> {
@@ -29,7 +33,7 @@ pub(super) fn engine(device: Creator, canonical_nans: bool) -> wasmtime::Result<
     config
         .epoch_interruption(true)
         .max_wasm_stack(KERNEL_STACK)
-        .memory_reservation(PRIVATE_RESERVATION)
+        .memory_reservation(RESERVATION)
         .memory_guard_size(GUARD)
         .with_host_memory(Arc::new(device))
         .wasm_memory64(true)
@@ -49,15 +53,15 @@ pub(super) fn engine_key(engine: &Engine, canonical_nans: bool) -> EngineKey {
     *KEYS[usize::from(canonical_nans)].get_or_init(|| EngineKey::of(engine))
 }
 
-/// A module that defines the device memory, of so many bytes, as export `memory`. A memory that wasmtime's `Memory::new` makes would not come from
-/// the engine's creator: only those of instances do.
-pub(super) fn device_module(engine: &Engine, bytes: u64) -> wasmtime::Result<Module> {
+/// A module that defines the device memory, of so many bytes, as export `memory`, with addresses of 64 bits or of 32. A memory that wasmtime's `Memory::new` makes would not come
+/// from the engine's creator: only those of instances do.
+pub(super) fn device_module(engine: &Engine, bytes: u64, wide: bool) -> wasmtime::Result<Module> {
     let pages = bytes / WASM_PAGE;
     let mut memories = MemorySection::new();
     memories.memory(MemoryType {
         minimum: pages,
         maximum: Some(pages),
-        memory64: true,
+        memory64: wide,
         shared: false,
         page_size_log2: None,
     });

@@ -17,7 +17,7 @@ pub(super) struct Given {
 }
 
 /// A distance that is called near: what a wrong index reaches, and not an address out of nowhere.
-const NEAR: u64 = 64 << 20;
+pub(super) const NEAR: u64 = 64 << 20;
 /// Addresses below this are null and an offset.
 const NULL: u64 = 64 << 10;
 

@@ -3,6 +3,8 @@
 //! A module's entries are translated when it is loaded, so that what cannot run is said there; each is compiled when it is first launched, since few
 //! plugins launch all that a library of kernels holds. An entry that the cache has needs neither, and of a text that it knows nothing is even read: what
 //! the text declares is kept with the word that all its entries could be translated.
+//!
+//! What reaches the window only has addresses of 32 bits. When buffers come to lie beyond it, an entry is translated and compiled once more at its next launch.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,40 +18,53 @@ use steadfast_ptx::translate::translate;
 use wasmparser::{Operator, Parser, Payload};
 use wasmtime::Engine;
 
-use super::engine::engine_key;
+use super::arena::Reach;
+use super::engine::{NARROW_BYTES, engine_key};
 use crate::compiled::Cache;
 use crate::device::{DeviceError, Known, Result, Stopper};
 
 /// Compiled kernels and outlines that are kept: a few dozen modules.
 const MOST_KEPT: usize = 2048;
-/// A longer text is parsed in every attempt: while it is loaded, one that is known stays in memory.
-const LONGEST_KNOWN: usize = 4 << 20;
 
 /// A kernel that can be launched.
 pub(super) struct Compiled {
     /// Never the same for two kernels in a process.
     pub(super) id: u64,
+    pub(super) reach: Reach,
     /// Without its WebAssembly.
     pub(super) kernel: Kernel,
     pub(super) module: wasmtime::Module,
 }
 
 /// An entry of a module.
-pub(super) enum Entry {
-    /// Of a text that is known.
-    Known {
-        text: Arc<Text>,
-        function: Box<Function>,
-    },
-    Translated {
-        kernel: Box<Kernel>,
-        digest: String,
-    },
-    Compiled(Arc<Compiled>),
+pub(super) struct Entry {
+    text: Arc<Text>,
+    function: Box<Function>,
+    /// From when the module was loaded, until it is compiled.
+    translated: Option<(Reach, Box<Kernel>)>,
+    /// By what it reaches.
+    compiled: [Option<Arc<Compiled>>; 2],
 }
 
-/// A text that is known.
-pub(super) struct Text {
+impl Entry {
+    fn new(text: &Arc<Text>, function: &Function) -> Self {
+        let function = Box::new(function.clone());
+        Self { text: text.clone(), function, translated: None, compiled: [None, None] }
+    }
+
+    /// Whether it can be launched at once.
+    pub(super) fn is_compiled(&self, reach: Reach) -> bool {
+        self.compiled[reach as usize].is_some()
+    }
+
+    /// Its kernels, of all reaches.
+    pub(super) fn kernels(&self) -> impl Iterator<Item = &Compiled> {
+        self.compiled.iter().flatten().map(Arc::as_ref)
+    }
+}
+
+/// The text of a module.
+struct Text {
     hash: blake3::Hash,
     ptx: Box<str>,
 }
@@ -75,6 +90,7 @@ fn outline(module: &Module) -> Module {
 pub(super) struct Compiler {
     engine: Engine,
     stopper: Stopper,
+    /// For a kernel that reaches all memory.
     options: Options,
     cache: Option<Cache>,
 }
@@ -89,9 +105,9 @@ impl Compiler {
 
     /// What a text declares of which all entries were translated before.
     pub(super) fn known(&self, text: &str) -> Option<Known> {
-        let cache = self.cache.as_ref().filter(|_| text.len() <= LONGEST_KNOWN)?;
         let hash = hash(text);
-        let outline = cache.get(&self.digest(&hash, OUTLINE), |outline, _| postcard::from_bytes(outline).ok())?;
+        let digest = self.digest(&hash, OUTLINE, &self.options);
+        let outline = self.cache.as_ref()?.get(&digest, |outline, _| postcard::from_bytes(outline).ok())?;
         Some(Known { outline: Arc::new(outline), hash })
     }
 
@@ -99,68 +115,71 @@ impl Compiler {
     pub(super) fn known_entries(text: &str, known: &Known) -> Vec<(String, Entry)> {
         let text = Arc::new(Text { hash: known.hash, ptx: text.into() });
         let entries = known.outline.functions.iter().filter(|function| function.entry);
-        let known = |function: &Function| Entry::Known { text: text.clone(), function: Box::new(function.clone()) };
-        entries.map(|function| (function.name.clone(), known(function))).collect()
+        entries.map(|function| (function.name.clone(), Entry::new(&text, function))).collect()
     }
 
-    /// All entries of a module.
-    pub(super) fn entries(&self, text: &str, module: &Module) -> Result<Vec<(String, Entry)>> {
-        let hash = hash(text);
+    /// All entries of a module, to reach so far as is needed now.
+    pub(super) fn entries(&self, text: &str, module: &Module, reach: Reach) -> Result<Vec<(String, Entry)>> {
+        let text = Arc::new(Text { hash: hash(text), ptx: text.into() });
         let functions = (0..).map(FunctionId).zip(&module.functions);
         let entries = functions.filter(|(_, function)| function.entry);
         let entry = |(id, function): (FunctionId, &Function)| {
-            let digest = self.digest(&hash, &function.name);
-            let entry = match self.kept(&digest, function) {
-                Some(kept) => Entry::Compiled(kept),
-                None => Entry::Translated { kernel: Box::new(self.translated(module, id)?), digest },
-            };
+            let mut entry = Entry::new(&text, function);
+            match self.kept(&entry, reach) {
+                Some(kept) => entry.compiled[reach as usize] = Some(kept),
+                None => entry.translated = Some((reach, Box::new(self.translated(module, id, reach)?))),
+            }
             Ok((function.name.clone(), entry))
         };
         let entries = entries.map(entry).collect::<Result<_>>()?;
-        if let (Some(cache), Ok(outline)) = (&self.cache, postcard::to_stdvec(&outline(module)))
-            && text.len() <= LONGEST_KNOWN
-        {
-            cache.put(&self.digest(&hash, OUTLINE), &outline, Ok(Vec::new()));
+        if let (Some(cache), Ok(outline)) = (&self.cache, postcard::to_stdvec(&outline(module))) {
+            cache.put(&self.digest(&text.hash, OUTLINE, &self.options), &outline, Ok(Vec::new()));
         }
         Ok(entries)
     }
 
-    fn translated(&self, module: &Module, id: FunctionId) -> Result<Kernel> {
+    fn translated(&self, module: &Module, id: FunctionId, reach: Reach) -> Result<Kernel> {
         if self.stopper.is_stopped() {
             return Err(DeviceError::Stopped);
         }
         let name = || &module.functions[id.0 as usize].name;
-        translate(module, id, &self.options)
+        translate(module, id, &self.options_of(reach))
             .map_err(|error| DeviceError::InvalidModule(format!("kernel `{}`, {error}", name())))
     }
 
-    /// The compiled kernel of an entry; it replaces what was only known or translated.
-    pub(super) fn compiled(&self, entry: &mut Entry) -> Result<Arc<Compiled>> {
-        let compiled = match entry {
-            Entry::Compiled(compiled) => return Ok(compiled.clone()),
-            Entry::Translated { kernel, digest } => Arc::new(self.compile(kernel, digest)?),
-            Entry::Known { text, function } => {
-                let digest = self.digest(&text.hash, &function.name);
-                match self.kept(&digest, function) {
-                    Some(kept) => kept,
-                    None => Arc::new(self.compile(&self.translated_anew(&text.ptx, &function.name)?, &digest)?),
-                }
-            }
-        };
-        *entry = Entry::Compiled(compiled.clone());
-        Ok(compiled)
+    fn options_of(&self, reach: Reach) -> Options {
+        match reach {
+            Reach::Window => Options { memory_bytes: NARROW_BYTES, wide: false, ..self.options },
+            Reach::All => self.options,
+        }
     }
 
-    /// An entry that nobody launched before, or whose code the cache has lost.
-    fn translated_anew(&self, text: &str, name: &str) -> Result<Kernel> {
-        let module = parse(text).map_err(|error| DeviceError::InvalidModule(error.to_string()))?;
-        let is_it = |function: &Function| function.entry && function.name == name;
+    /// The compiled kernel of an entry; the entry keeps it.
+    pub(super) fn compiled(&self, entry: &mut Entry, reach: Reach) -> Result<Arc<Compiled>> {
+        if let Some(compiled) = &entry.compiled[reach as usize] {
+            return Ok(compiled.clone());
+        }
+        let compiled = match entry.translated.take().filter(|(translated, _)| *translated == reach) {
+            Some((_, kernel)) => Arc::new(self.compile(entry, &kernel, reach)?),
+            None => match self.kept(entry, reach) {
+                Some(kept) => kept,
+                None => Arc::new(self.compile(entry, &self.translated_anew(entry, reach)?, reach)?),
+            },
+        };
+        Ok(entry.compiled[reach as usize].insert(compiled).clone())
+    }
+
+    /// An entry that nobody launched before, or none so far, or whose code the cache has lost.
+    fn translated_anew(&self, entry: &Entry, reach: Reach) -> Result<Kernel> {
+        let name = &entry.function.name;
+        let module = parse(&entry.text.ptx).map_err(|error| DeviceError::InvalidModule(error.to_string()))?;
+        let is_it = |function: &Function| function.entry && function.name == *name;
         let missing = || DeviceError::InvalidModule(format!("the text has no kernel `{name}`"));
         let index = module.functions.iter().position(is_it).ok_or_else(missing)?;
-        self.translated(&module, FunctionId(index as u32))
+        self.translated(&module, FunctionId(index as u32), reach)
     }
 
-    fn compile(&self, kernel: &Kernel, digest: &str) -> Result<Compiled> {
+    fn compile(&self, entry: &Entry, kernel: &Kernel, reach: Reach) -> Result<Compiled> {
         let cannot = |why| DeviceError::InvalidModule(format!("kernel `{}` cannot be compiled: {why}", kernel.name));
         if reaches_in_bulk(&kernel.wasm).map_err(|error| cannot(error.to_string()))? {
             return Err(cannot("it would have the host reach into device memory".into()));
@@ -168,24 +187,28 @@ impl Compiler {
         let module = wasmtime::Module::new(&self.engine, &kernel.wasm).map_err(|error| cannot(format!("{error:#}")))?;
         let kernel = Kernel { wasm: Vec::new(), ..kernel.clone() };
         if let (Some(cache), Ok(record)) = (&self.cache, postcard::to_stdvec(&Record::of(&kernel))) {
-            cache.put(digest, &record, module.serialize());
+            cache.put(&self.digest_of(entry, reach), &record, module.serialize());
         }
-        Ok(Compiled { id: next_id(), kernel, module })
+        Ok(Compiled { id: next_id(), reach, kernel, module })
     }
 
-    fn kept(&self, digest: &str, function: &Function) -> Option<Arc<Compiled>> {
-        self.cache.as_ref()?.get(digest, |record, code| {
+    fn kept(&self, entry: &Entry, reach: Reach) -> Option<Arc<Compiled>> {
+        self.cache.as_ref()?.get(&self.digest_of(entry, reach), |record, code| {
             let record: Record = postcard::from_bytes(record).ok()?;
             let module = code.module(&self.engine)?;
-            Some(Arc::new(Compiled { id: next_id(), kernel: record.kernel(function), module }))
+            Some(Arc::new(Compiled { id: next_id(), reach, kernel: record.kernel(&entry.function), module }))
         })
     }
 
+    fn digest_of(&self, entry: &Entry, reach: Reach) -> String {
+        self.digest(&entry.text.hash, &entry.function.name, &self.options_of(reach))
+    }
+
     /// Names everything that an entry's machine code, or the outline, depends on, beside the engine.
-    fn digest(&self, text: &blake3::Hash, part: &str) -> String {
-        let Options { memory_bytes, canonical_nans, vectors } = self.options;
+    fn digest(&self, text: &blake3::Hash, part: &str, options: &Options) -> String {
+        let Options { memory_bytes, wide, canonical_nans, vectors } = options;
         let translation = steadfast_ptx::TRANSLATION;
-        let whole = format!("kernel {text} {memory_bytes} {canonical_nans} {vectors} {translation} {part}");
+        let whole = format!("kernel {text} {memory_bytes} {wide} {canonical_nans} {vectors} {translation} {part}");
         blake3::hash(whole.as_bytes()).to_hex().to_string()
     }
 }

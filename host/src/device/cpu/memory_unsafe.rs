@@ -5,9 +5,9 @@
 //!  │ never │    inaccessible     │ buffer │   inaccessible    │ buffer │    inaccessible          │ inaccessible │
 //! ```
 //!
-//! Every instance of a kernel imports the whole reservation as its memory of 64 bits. Compiled code compares an address with the reservation's size, which
-//! is a constant; whatever lies below it and in no buffer faults in hardware, and wasmtime turns the fault into a trap. So the page tables are the sandbox,
-//! and a kernel reaches buffers and nothing else.
+//! Every instance of a kernel imports the whole reservation as its memory of 64 bits, or its first 4 GiB as one of 32 as long as all buffers lie there. Compiled code compares an
+//! address of 64 bits with the reservation's size, which is a constant; whatever lies below it and in no buffer faults in hardware, and wasmtime turns the fault into a trap. So the
+//! page tables are the sandbox, and a kernel reaches buffers and nothing else.
 //!
 //! [`Creator`] also makes the ordinary memories of kernels (`private`), as wasmtime's own allocator would: where a creator is set, it makes all of them.
 //!
@@ -25,6 +25,8 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
+
+use super::engine::{NARROW_BYTES, RESERVATION};
 
 /// Bytes of the system's pages.
 pub(super) fn page_bytes() -> u64 {
@@ -236,17 +238,20 @@ impl Memory {
     }
 }
 
+/// What kernels have of it with addresses of 32 bits.
+const NARROW: usize = NARROW_BYTES as usize;
+
 /// Proof that nobody in this program refers to device memory while kernels run.
 pub(super) struct Lent<'a>(#[expect(dead_code, reason = "its borrow is the point")] &'a mut Memory);
 
-/// Makes the memories of kernels: those of 64 bits are the device memory, those of 32 bits are new.
+/// Makes the memories of kernels: those of 64 bits are the device memory, those of 32 bits and of [`NARROW_BYTES`] its beginning, all others are new.
 pub(super) struct Creator {
     device: Arc<Mapping>,
     bytes: usize,
 }
 
 // SAFETY: a memory of 64 bits is a view of a mapping that lives as long as the view, accessible or faulting everywhere from 0 to its size and, as `Memory` was
-// reserved, in its guard. It is written to outside of wasmtime only while no kernel runs (see the module), and wasmtime itself keeps no references into it.
+// reserved, in its guard; so is the beginning of one that has as many addresses as are reserved for memories of 32 bits, as is asked below. It is written to outside of wasmtime only while no kernel runs (see the module), and wasmtime itself keeps no references into it.
 // It is not zero-filled, which matters only for data segments and images: kernels import this memory and have neither for it. A memory of 32 bits is a
 // mapping of its own with the reservation and guard that were asked for.
 unsafe impl MemoryCreator for Creator {
@@ -263,6 +268,12 @@ unsafe impl MemoryCreator for Creator {
                 return Err(format!("the device memory has {} bytes, and the kernel expects {minimum}", self.bytes));
             }
             return Ok(Box::new(View { mapping: self.device.clone(), bytes: self.bytes }));
+        }
+        if maximum == Some(NARROW) {
+            if minimum != NARROW || (self.bytes as u64) < RESERVATION || reserved != Some(RESERVATION as usize) {
+                return Err("the device memory has no 4 GiB of addresses".into());
+            }
+            return Ok(Box::new(View { mapping: self.device.clone(), bytes: NARROW }));
         }
         let capacity = reserved.unwrap_or_default().max(minimum);
         let whole = capacity.checked_add(guard).ok_or("too large")?;

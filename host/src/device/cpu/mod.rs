@@ -30,7 +30,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_ptx::kernel::{Launch, Options};
 use steadfast_ptx::layout::Layout;
@@ -141,13 +141,18 @@ impl CpuDevice {
         let (memory, bytes) = reserve(settings.memory_bytes).map_err(OpenError::Memory)?;
         let engine = engine::engine(memory.creator(), settings.canonical_nans)
             .map_err(|error| OpenError::Engine(format!("{error:#}")))?;
-        let device = engine::device_module(&engine, bytes).map_err(|error| OpenError::Engine(format!("{error:#}")))?;
-        let arena = Arena::new(memory, bytes, settings.memory_bytes).map_err(OpenError::Memory)?;
+        let window = (bytes >= engine::RESERVATION).then_some(engine::NARROW_BYTES - engine::MARGIN);
+        let devices = [window.map(|_| (engine::NARROW_BYTES, false)), Some((bytes, true))];
+        let device = |(bytes, wide)| engine::device_module(&engine, bytes, wide);
+        let [near, all] = devices.map(|memory| memory.map(device).transpose());
+        let failed = |error: wasmtime::Error| OpenError::Engine(format!("{error:#}"));
+        let devices = [near.map_err(failed)?, all.map_err(failed)?];
+        let arena = Arena::new(memory, bytes, window, settings.memory_bytes).map_err(OpenError::Memory)?;
         let crew = Crew::new(settings.cores.get(), engine::THREAD_STACK).map_err(OpenError::Threads)?;
         let ticked = engine.clone();
         let stopper = Stopper::new(move || ticked.increment_epoch());
         let Settings { canonical_nans, vectors, .. } = *settings;
-        let options = Options { memory_bytes: bytes, canonical_nans, vectors };
+        let options = Options { memory_bytes: bytes, wide: true, canonical_nans, vectors };
         let cores = settings.cores.get();
         let name = format!("the CPU ({cores} {})", if cores == 1 { "core" } else { "cores" });
         Ok(Self {
@@ -158,7 +163,7 @@ impl CpuDevice {
             launched: false,
             modules: HashMap::new(),
             compiler: Compiler::new(engine.clone(), stopper.clone(), options, settings.cache.as_deref()),
-            seats: Seats::new(engine, device, stopper, crew.seats()),
+            seats: Seats::new(engine, devices, stopper, crew.seats()),
             scratch: vec![SeatScratch::default(); crew.seats()],
             crew,
         })
@@ -238,6 +243,15 @@ impl CpuDevice {
         copy.try_reserve_exact(bytes.len()).map_err(refused)?;
         copy.extend_from_slice(bytes);
         Ok(copy)
+    }
+
+    /// The kernel of a launch, to reach so far as is needed now, and where its module's variables are: global, then constant.
+    fn compiled(&mut self, launch: &ValidatedLaunch) -> Result<(Arc<Compiled>, u64, u64)> {
+        let unknown = || DeviceError::InvalidArgument(format!("the module has no entry `{}`", launch.entry()));
+        let module = self.modules.get_mut(&launch.module()).ok_or_else(unknown)?;
+        let entry = module.entries.get_mut(launch.entry()).ok_or_else(unknown)?;
+        let compiled = self.compiler.compiled(entry, self.arena.reach())?;
+        Ok((compiled, module.globals.start, module.constants.start))
     }
 
     /// Shared and local memory for the seats that a launch may take.
@@ -369,7 +383,7 @@ impl Device for CpuDevice {
 
     fn load(&mut self, id: ModuleId, source: Source<'_>) -> Result<()> {
         let (entries, module) = match source {
-            Source::Parsed { text, module } => (self.compiler.entries(text, &module)?, module),
+            Source::Parsed { text, module } => (self.compiler.entries(text, &module, self.arena.reach())?, module),
             Source::Known { text, known } => (Compiler::known_entries(text, &known), known.outline),
             Source::CudaOnly { .. } => {
                 return Err(DeviceError::InvalidModule("the CPU runs nothing but PTX that it can read".into()));
@@ -384,10 +398,8 @@ impl Device for CpuDevice {
         if let Some(module) = self.modules.remove(&module) {
             self.arena.free(module.globals.start);
             self.arena.free(module.constants.start);
-            for entry in module.entries.values() {
-                if let Entry::Compiled(compiled) = entry {
-                    self.seats.forget(compiled.id);
-                }
+            for compiled in module.entries.values().flat_map(Entry::kernels) {
+                self.seats.forget(compiled.id);
             }
         }
     }
@@ -404,24 +416,26 @@ impl Device for CpuDevice {
     }
 
     fn prepare(&mut self, module: ModuleId, entry: &str) -> Result<bool> {
+        let reach = self.arena.reach();
         let entry = self.modules.get_mut(&module).and_then(|module| module.entries.get_mut(entry));
-        match entry {
-            None | Some(Entry::Compiled(_)) => Ok(false),
-            Some(entry) => self.compiler.compiled(entry).map(|_| true),
+        match entry.filter(|entry| !entry.is_compiled(reach)) {
+            None => Ok(false),
+            Some(entry) => self.compiler.compiled(entry, reach).map(|_| true),
         }
     }
 
     fn code(&self, module: ModuleId, entry: &str) -> Option<Code> {
-        let Entry::Compiled(compiled) = self.modules.get(&module)?.entries.get(entry)? else { return None };
+        let compiled = self.modules.get(&module)?.entries.get(entry)?.kernels().next()?;
         Some(Code { form: compiled.kernel.form, one_core: compiled.kernel.sequential })
     }
 
     fn launch(&mut self, launch: &ValidatedLaunch) -> Result<()> {
-        let unknown = || DeviceError::InvalidArgument(format!("the module has no entry `{}`", launch.entry()));
-        let module = self.modules.get_mut(&launch.module()).ok_or_else(unknown)?;
-        let (globals, constants) = (module.globals.start, module.constants.start);
-        let compiled = self.compiler.compiled(module.entries.get_mut(launch.entry()).ok_or_else(unknown)?)?;
+        let (mut compiled, globals, constants) = self.compiled(launch)?;
         let scratch = self.scratch_for(&compiled, launch)?;
+        if compiled.reach != self.arena.reach() {
+            // It was that memory that no longer fitted into the window.
+            (compiled, ..) = self.compiled(launch)?;
+        }
         self.room_for_frames(&compiled, launch.block().iter().product(), scratch.len())?;
         let (parameters, given) = self.parameters(launch);
         self.launched = true;

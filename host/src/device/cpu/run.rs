@@ -49,8 +49,8 @@ pub(super) struct Scratch {
 /// All instances of all kernels.
 pub(super) struct Seats {
     engine: Engine,
-    /// Defines the device memory.
-    device: Module,
+    /// Define the device memory, for kernels that reach the window (if there is one) and for the others.
+    devices: [Option<Module>; 2],
     stopper: Stopper,
     seats: Vec<Mutex<HashMap<u64, Seated>>>,
     /// Of all instances.
@@ -92,9 +92,9 @@ pub(super) fn frame_bytes(kernel: &Kernel, threads: u32) -> u64 {
 }
 
 impl Seats {
-    pub(super) fn new(engine: Engine, device: Module, stopper: Stopper, count: usize) -> Self {
+    pub(super) fn new(engine: Engine, devices: [Option<Module>; 2], stopper: Stopper, count: usize) -> Self {
         let seats = (0..count).map(|_| Mutex::default()).collect();
-        Self { engine, device, stopper, seats, frames: Arc::default() }
+        Self { engine, devices, stopper, seats, frames: Arc::default() }
     }
 
     /// Runs all blocks. `memory` is borrowed for as long as kernels run.
@@ -142,7 +142,9 @@ impl Seats {
     fn instantiate(&self, compiled: &Compiled) -> wasmtime::Result<Seated> {
         let mut store = engine::store(&self.engine, &self.stopper);
         let missing = || wasmtime::Error::msg("an export is missing");
-        let device = Instance::new(&mut store, &self.device, &[])?;
+        let device = self.devices[compiled.reach as usize].as_ref();
+        let device = device.ok_or_else(|| wasmtime::Error::msg("the device has no such memory"))?;
+        let device = Instance::new(&mut store, device, &[])?;
         let device = device.get_memory(&mut store, "memory").ok_or_else(missing)?;
         let instance = Instance::new(&mut store, &compiled.module, &[device.into()])?;
         let private = instance.get_memory(&mut store, "private").ok_or_else(missing)?;

@@ -101,7 +101,8 @@ pub fn in_component(bytes: &[u8]) -> wasmparser::Result<Vec<Text>> {
 }
 
 fn kernels(module: &Module) -> Result<Vec<Kernel>, Unreadable> {
-    let options = Options { memory_bytes: crate::device::cpu::ADDRESSES, canonical_nans: false, vectors: true };
+    let memory_bytes = crate::device::cpu::ADDRESSES;
+    let options = Options { memory_bytes, wide: true, canonical_nans: false, vectors: true };
     let functions = (0..).map(FunctionId).zip(&module.functions);
     let entries = functions.filter(|(_, function)| function.entry);
     let kernel = |(id, function): (FunctionId, &steadfast_ptx::module::Function)| {

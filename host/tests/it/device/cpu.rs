@@ -51,6 +51,39 @@ fn results_are_the_same_on_any_number_of_cores() {
 }
 
 #[test]
+fn beyond_four_gigabytes_of_addresses_kernels_do_the_same() {
+    let cores = NonZeroUsize::new(2).unwrap();
+    let settings = Settings { memory_bytes: 4 << 30, cores, cache: None, canonical_nans: false, vectors: true };
+    let mut lab = Lab::new(move || Box::new(CpuDevice::open(&settings).unwrap()));
+    let numbers: Vec<f32> = (0..64 * 64).map(|index| ((index * 7919) % 1000) as f32 / 999.0 - 0.4).collect();
+    let [x, y, z] = [(); 3].map(|()| lab.upload(&numbers));
+    let modules = ["saxpy", "softmax", "matmul", "reduce"].map(|name| lab.context.load(source(name)).unwrap());
+    let results = |lab: &mut Lab| {
+        let [saxpy, softmax, matmul, reduce] = modules;
+        let of = |buffer| Argument::Buffer(buffer, 0);
+        let count = Argument::Int32(64);
+        lab.launch(saxpy, "saxpy", 8, 256, &[Argument::Int32(2000), Argument::Float32(0.5), of(x), of(y)]).unwrap();
+        let (rows, product) = ([of(z), of(y), count, count], [of(x), of(y), of(z), count, count, count]);
+        for (module, entry, grid, block, shared_bytes, arguments) in [
+            (softmax, "softmax", [64, 1, 1], [64, 1, 1], 64, &rows[..]),
+            (matmul, "matmul", [4, 4, 1], [16, 16, 1], 0, &product),
+        ] {
+            lab.context.launch(module, &Launch { entry, grid, block, shared_bytes, arguments }).unwrap();
+        }
+        lab.launch(reduce, "block_reduce", 16, 256, &[of(z), of(y), Argument::Int32(4000)]).unwrap();
+        let left = [y, z].map(|buffer| lab.bytes(buffer));
+        [y, z].into_iter().for_each(|buffer| lab.context.write(buffer, 0, &to_bytes(&numbers)).unwrap());
+        left
+    };
+    let near = results(&mut lab);
+    // Nothing is ever written there: it costs addresses only.
+    let large = lab.context.allocate(3 << 30).unwrap();
+    let far = results(&mut lab);
+    lab.context.free(large);
+    assert!(near == far && far == results(&mut lab), "a result depends on where buffers lie");
+}
+
+#[test]
 fn the_first_block_that_fails_is_told_on_any_number_of_cores() {
     let told = [1, 2, 3].map(|cores| {
         let mut lab = Lab::new(move || device(cores));

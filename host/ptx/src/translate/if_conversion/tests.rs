@@ -14,7 +14,7 @@ fn left(code: &str) -> (usize, usize) {
          ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x; setp.lt.u32 %p0, %r1, %r0; setp.lt.u32 %p1, %r1, 9;\n{code}\nst.global.u32 [64], %r2; ret; }}\n"
     );
     let module = crate::parse::parse(&text).unwrap_or_else(|error| panic!("{error}"));
-    let options = Options { memory_bytes: 1 << 20, canonical_nans: false, vectors: true };
+    let options = Options { memory_bytes: 1 << 20, wide: false, canonical_nans: false, vectors: true };
     let built = Workshop::build(&module, FunctionId(0), &options).unwrap_or_else(|error| panic!("{error}"));
     let mut function = built.program.body;
     loop {

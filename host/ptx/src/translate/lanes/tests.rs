@@ -20,7 +20,7 @@ fn of(code: &str) -> Found {
          ld.param.u64 %d0, [p]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x;\n{code}\nret; }}\n"
     );
     let module = crate::parse::parse(&text).unwrap_or_else(|error| panic!("{error}"));
-    let options = Options { memory_bytes: 1 << 20, canonical_nans: false, vectors: true };
+    let options = Options { memory_bytes: 1 << 20, wide: false, canonical_nans: false, vectors: true };
     let built = Workshop::build(&module, FunctionId(0), &options).unwrap_or_else(|error| panic!("{error}"));
     let function = built.program.body;
     let pure: Vec<bool> = built.program.functions.iter().map(|function| function.pure).collect();

@@ -15,16 +15,16 @@ const STORES: u64 = 8;
 /// Clears shared memory, and local memory if the kernel has any.
 pub fn clear(code: &mut Code, parts: &Parts<'_>) {
     let (at, end) = (code.local(ValType::I64), code.local(ValType::I64));
-    span(code, at, end, Launch::SHARED, Launch::SHARED_END);
+    span(code, parts, at, end, Launch::SHARED, Launch::SHARED_END);
     if parts.local_bytes > 0 {
-        span(code, at, end, Launch::LOCAL, Launch::LOCAL_END);
+        span(code, parts, at, end, Launch::LOCAL, Launch::LOCAL_END);
     }
     code.release(at);
     code.release(end);
 }
 
 /// Clears from one address of the launch record to another: many pieces at once, then piece by piece, then what is left byte by byte.
-fn span(code: &mut Code, at: u32, end: u32, from: u32, to: u32) {
+fn span(code: &mut Code, parts: &Parts<'_>, at: u32, end: u32, from: u32, to: u32) {
     let record = |offset: u32| MemArg { offset: u64::from(offset), align: 3, memory_index: PRIVATE };
     let mut sink = code.sink();
     sink.i32_const(0).i64_load(record(from)).local_set(at);
@@ -32,19 +32,27 @@ fn span(code: &mut Code, at: u32, end: u32, from: u32, to: u32) {
         // Up to the last whole turn.
         sink.local_get(at).i32_const(0).i64_load(record(to)).local_get(at).i64_sub();
         sink.i64_const(-(bytes as i64)).i64_and().i64_add().local_set(end);
-        turns(&mut sink, at, end, bytes);
+        turns(&mut sink, parts.wide, at, end, bytes);
     }
 }
 
 /// Clears from `at` to `end`, which is so many bytes further or a multiple of that, or the same.
-fn turns(sink: &mut InstructionSink<'_>, at: u32, end: u32, bytes: u64) {
+fn turns(sink: &mut InstructionSink<'_>, wide: bool, at: u32, end: u32, bytes: u64) {
     let device = |offset: u64, align: u32| MemArg { offset, align, memory_index: DEVICE };
     sink.local_get(at).local_get(end).i64_lt_u().if_(BlockType::Empty).loop_(BlockType::Empty);
     if bytes < PIECE {
-        sink.local_get(at).i32_const(0).i32_store8(device(0, 0));
+        sink.local_get(at);
+        if !wide {
+            sink.i32_wrap_i64();
+        }
+        sink.i32_const(0).i32_store8(device(0, 0));
     }
     for piece in 0..bytes / PIECE {
-        sink.local_get(at).v128_const(0).v128_store(device(piece * PIECE, 4));
+        sink.local_get(at);
+        if !wide {
+            sink.i32_wrap_i64();
+        }
+        sink.v128_const(0).v128_store(device(piece * PIECE, 4));
     }
     sink.local_get(at).i64_const(bytes as i64).i64_add().local_tee(at).local_get(end).i64_lt_u().br_if(0).end().end();
 }

@@ -17,7 +17,7 @@ use crate::translate::build::program::Built;
 use crate::translate::error::{Result, TranslateError};
 use crate::translate::frame::{Frames, Plan as Layout};
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Edge, Function, Inst, Program, Routine, Suspension, Value};
+use crate::translate::ir::{Edge, Function, Inst, Program, Routine, Suspension, Terminator, Value};
 use crate::translate::regions::{Regions, yield_in_loops};
 use crate::translate::uniform::uniform;
 
@@ -26,6 +26,8 @@ pub type Places = Vec<(u32, Position)>;
 
 /// Pages of a memory.
 const PAGE: u64 = 65_536;
+/// Of a memory with addresses of 32 bits, the last of which is never there: wild addresses become that one.
+const MOST_NARROW_BYTES: u64 = (1 << 32) - PAGE;
 /// Blocks of a graph that cannot be structured, at most: all of them become one loop round a table, in which every value lives everywhere. A thousand take the
 /// compiler a gigabyte.
 const MOST_TANGLED: usize = 500;
@@ -40,6 +42,11 @@ pub const GROUPED: u32 = 2;
 
 /// Index of the global that says the same of all groups that can run side by side.
 pub const SIDE_BY_SIDE: u32 = 3;
+
+/// Index of the global that says for how many warps behind the one that a region of groups is called for it runs, all their threads.
+pub const MORE_WARPS: u32 = 4;
+/// Index of the global to which vectors are written that nobody reads, so that they are computed before what follows.
+pub const MADE: u32 = 5;
 
 /// Functions of the generated module, in the order of their indices.
 pub struct Functions {
@@ -90,6 +97,8 @@ pub struct Parts<'a> {
     pub layout: Layout,
     /// How frames lie.
     pub frames: Frames,
+    /// Whether the device memory has addresses of 64 bits.
+    pub wide: bool,
     /// Bytes of local memory for each thread.
     pub local_bytes: u32,
     /// Bytes of static shared memory.
@@ -102,6 +111,10 @@ pub struct Parts<'a> {
     pub lockstep: Vec<u32>,
     /// How many groups of a warp can run side by side.
     pub side_by_side: Option<u32>,
+    /// A bit for each region, by its number, that may run for one warp after the other before any of them goes on.
+    pub warp_after_warp: u64,
+    /// Whether a barrier that all threads of a block have come to has nothing more to say: none of them ever arrives without waiting.
+    pub lets_all_go: bool,
     /// Index of the first routine's function.
     pub first_routine: u32,
     /// Indices of the functions whose arguments are the lanes of a group.
@@ -115,6 +128,9 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
     let fail = |text: &str| TranslateError::new(entry.position, text);
     if !options.memory_bytes.is_multiple_of(PAGE) {
         return Err(fail("the device memory must be a multiple of 64 KiB"));
+    }
+    if !options.wide && options.memory_bytes > MOST_NARROW_BYTES {
+        return Err(fail("a device memory of 4 GiB or more needs wide addresses"));
     }
     let Built { mut program, asking, .. } = built;
     let mut body = std::mem::take(&mut program.body);
@@ -168,12 +184,19 @@ pub fn kernel(entry: &PtxFunction, built: Built, options: &Options) -> Result<Ke
         uniform: &uniform,
         layout,
         frames: if scheduled { frames.layout } else { Frames::default() },
+        wide: options.wide,
         local_bytes,
         shared_bytes,
         first_region,
         first_lockstep,
         lockstep: together.as_ref().map(lockstep::Together::numbers).unwrap_or_default(),
         side_by_side: together.as_ref().and_then(lockstep::Together::side_by_side),
+        warp_after_warp: together.as_ref().map_or(0, |together| together.warp_after_warp(&program)),
+        lets_all_go: !program
+            .body
+            .blocks
+            .iter()
+            .any(|block| matches!(block.terminator, Terminator::Suspend(Suspension::Arrival { .. }, _))),
         first_routine,
         vector_routines: vector_routine::indices(&vector_routines, first_routine + program.functions.len() as u32),
         indirect_types: &indirect_types,
@@ -352,7 +375,7 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u
     };
     let pages = options.memory_bytes / PAGE;
     let mut imports = ImportSection::new();
-    imports.import("device", "memory", memory(pages, Some(pages), true));
+    imports.import("device", "memory", memory(pages, Some(pages), parts.wide));
     module.section(&imports);
     let mut declared = FunctionSection::new();
     for (ty, ..) in &functions.bodies {
@@ -364,10 +387,10 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u
     memories.memory(memory(u64::from(parts.layout.frames).div_ceil(PAGE), None, false));
     module.section(&memories);
     let mut globals = GlobalSection::new();
-    for _ in [TRAP, YIELDED, GROUPED, SIDE_BY_SIDE] {
-        let ty = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
-        globals.global(ty, &ConstExpr::i32_const(0));
+    for _ in [TRAP, YIELDED, GROUPED, SIDE_BY_SIDE, MORE_WARPS] {
+        globals.global(variable(ValType::I32), &ConstExpr::i32_const(0));
     }
+    globals.global(variable(ValType::V128), &ConstExpr::v128_const(0));
     module.section(&globals);
     let mut exports = ExportSection::new();
     exports.export("private", ExportKind::Memory, PRIVATE);
@@ -376,6 +399,10 @@ fn encode(functions: &Functions, parts: &Parts<'_>, options: &Options) -> (Vec<u
     module.section(&exports);
     elements(&mut module, parts);
     code(module, functions)
+}
+
+fn variable(val_type: ValType) -> GlobalType {
+    GlobalType { val_type, mutable: true, shared: false }
 }
 
 /// One table: the regions, and behind them the functions that are called through registers, by their number in the PTX module.

@@ -30,17 +30,20 @@ impl Unit<'_> {
             }
             Inst::Load(access, address) => {
                 self.value(*address);
+                self.index(*access);
                 self.code.mark(definition.position);
                 self.load(*access, kind);
             }
             Inst::Store(access, address, stored) => {
                 self.value(*address);
+                self.index(*access);
                 self.value(*stored);
                 self.code.mark(definition.position);
                 self.store(*access, self.function.kind(*stored));
             }
             Inst::Rmw(op, access, address, operand) => {
                 self.value(*address);
+                self.index(*access);
                 self.value(*operand);
                 self.code.mark(definition.position);
                 let at = memarg(*access);
@@ -58,6 +61,7 @@ impl Unit<'_> {
             }
             Inst::CompareExchange(access, address, expected, new) => {
                 self.value(*address);
+                self.index(*access);
                 self.value(*expected);
                 self.value(*new);
                 self.code.mark(definition.position);
@@ -84,6 +88,19 @@ impl Unit<'_> {
                 self.sink().call_indirect(0, ty);
             }
         }
+    }
+
+    /// Makes of the address on the stack an index of the memory that is accessed. Where that has 32 bits, one that needs more becomes the last of all, which is
+    /// never there. For all accesses at one address that is computed once.
+    pub fn index(&mut self, access: Access) {
+        if access.memory != Memory::Device || self.parts.wide {
+            return;
+        }
+        let address = self.code.local(ValType::I64);
+        let mut sink = self.code.sink();
+        sink.local_tee(address).i32_wrap_i64().i32_const(-1);
+        sink.local_get(address).i64_const(32).i64_shr_u().i64_eqz().select();
+        self.code.release(address);
     }
 
     fn load(&mut self, access: Access, kind: Kind) {

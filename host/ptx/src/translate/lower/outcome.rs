@@ -75,7 +75,28 @@ impl Outcome {
         self.purposes.borrow_mut().insert(mask.map(|mask| (purpose, mask)));
     }
 
-    /// Tells the scheduler, and puts the mask of those that ran on the stack; `base` is a local with the index of the warp's first thread.
+    /// If all lanes of a warp can only have come to one barrier, and wait there for all threads of the block: the local with those that have, and the arguments of [`schedule::ARRIVE`].
+    pub fn only_barrier(&self) -> Option<(u32, [u32; 2])> {
+        let arrivals = self.arrivals.borrow();
+        let all = |threads: u32| threads == schedule::WAITS << 16;
+        match arrivals.iter().collect::<Vec<_>>()[..] {
+            [(&(barrier, threads), &lanes)] if all(threads) && barrier < frame::BARRIERS => {
+                Some((lanes, [barrier, threads]))
+            }
+            _ => None,
+        }
+    }
+
+    /// Before it is the next warp's turn.
+    pub fn forget(&self, code: &mut Code) {
+        let arrivals = self.arrivals.borrow();
+        let masks = [self.executed, self.exited, self.meeting, self.waiting];
+        for mask in masks.iter().chain(arrivals.values()) {
+            code.sink().i32_const(0).local_set(*mask);
+        }
+    }
+
+    /// Tells the scheduler; `base` is a local with the index of the warp's first thread.
     pub fn tell(&self, code: &mut Code, parts: &Parts<'_>, base: u32) {
         let mut sink = code.sink();
         for ((barrier, threads), lanes) in &*self.arrivals.borrow() {
@@ -110,6 +131,5 @@ impl Outcome {
         sink.i32_load(of_warp(frame::READY));
         sink.local_get(self.exited).local_get(self.meeting).i32_or().local_get(self.waiting).i32_or();
         sink.i32_const(-1).i32_xor().i32_and().i32_store(of_warp(frame::READY));
-        sink.local_get(self.executed);
     }
 }

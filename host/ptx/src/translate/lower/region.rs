@@ -151,6 +151,7 @@ fn add_one<'a>(functions: &mut Functions, parts: &'a Parts<'a>, frames: &'a Fram
     structure::write(&mut unit, &region.graph, parts.uniform, &exits);
     unit.sink().end().end();
     exits.outcome.tell(&mut unit.code, parts, base);
+    unit.sink().local_get(exits.outcome.executed);
     functions.add(&[ValType::I32, ValType::I32], &[ValType::I32], unit.code);
 }
 

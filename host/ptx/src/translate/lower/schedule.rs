@@ -1,7 +1,8 @@
 //! Who runs next: `run` for kernels whose threads wait.
 //!
 //! ```text
-//! run:      for each block: until all threads have ended: run each warp; let go whom a barrier held that is complete. Nobody could go on: a deadlock.
+//! run:      for each block: until all threads have ended: run each warp (at first all in one call, where all go on as they should); let go whom a barrier held that is
+//!           complete. Nobody could go on: a deadlock.
 //! warp:     until no lane is ready: run each ready lane once, those in the same region together; let lanes that wait for each other meet.
 //!           A lane that only let others run ends this, so that other warps come to run.
 //! arrive:   counts a thread at a barrier.
@@ -14,7 +15,9 @@ use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::clear;
 use super::frames::place;
-use super::module::{Functions, GROUPED, Parts, SIDE_BY_SIDE, YIELDED, block_index, next_block_index, prologue, trap};
+use super::module::{
+    Functions, GROUPED, MORE_WARPS, Parts, SIDE_BY_SIDE, YIELDED, block_index, next_block_index, prologue, trap,
+};
 use super::region::at;
 use super::unit::{Code, PRIVATE};
 use crate::kernel::{Launch, trap as reason};
@@ -42,6 +45,7 @@ pub fn add(functions: &mut Functions, parts: &Parts<'_>) {
 /// `(first, last)`.
 fn run(functions: &mut Functions, parts: &Parts<'_>) {
     let (first, last) = (0, 1);
+    let region = region_type(functions);
     let mut code = Code::new(2);
     let mut local = || code.local(ValType::I32);
     let (threads, width, height) = (local(), local(), local());
@@ -87,9 +91,19 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     start_warps(&mut sink, parts, index, warps, threads);
     // Rounds, until all have ended.
     sink.block(BlockType::Empty).loop_(BlockType::Empty);
-    sink.i32_const(0).local_tee(progress).local_tee(alive).local_set(index);
-    sink.loop_(BlockType::Empty);
-    sink.local_get(index).call(WARP).local_get(progress).i32_or().local_set(progress);
+    sink.i32_const(0).local_tee(progress).local_set(alive);
+    if parts.warp_after_warp != 0 {
+        whole_block(&mut sink, parts, region, [index, frame, warps, threads, progress]);
+    }
+    sink.i32_const(0).local_set(index).loop_(BlockType::Empty);
+    // Nobody of a warp that is done or waits.
+    let record = |sink: &mut InstructionSink<'_>, offset: u32| {
+        sink.local_get(index).i32_const(4).i32_shl().i32_load(at(parts.layout.warps + offset));
+    };
+    record(&mut sink, frame::READY);
+    record(&mut sink, frame::MEETING);
+    sink.i32_or().if_(BlockType::Empty);
+    sink.local_get(index).call(WARP).local_get(progress).i32_or().local_set(progress).end();
     sink.local_get(index)
         .i32_const(4)
         .i32_shl()
@@ -111,6 +125,42 @@ fn run(functions: &mut Functions, parts: &Parts<'_>) {
     let mut sink = code.sink();
     sink.local_get(first).i64_const(1).i64_add().local_set(first).br(0).end().end();
     functions.add(&[ValType::I64, ValType::I64], &[], code);
+}
+
+/// If all warps are whole and the first threads of all go on in one region that may run so: runs it for all of them, one after the other, in one call. What is found out once for each call then is
+/// so once for all warps. Jumps to the label round it where all of them can go on at once.
+fn whole_block(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, region: u32, locals: [u32; 5]) {
+    let [index, number, warps, threads, progress] = locals;
+    let goes_on = |sink: &mut InstructionSink<'_>, offset: u32| {
+        place(sink, parts.frames, offset);
+        sink.i32_load(at(parts.layout.frames + parts.frames.offset(frame::RESUME)));
+        sink.i32_const(frame::NUMBER as i32).i32_and();
+    };
+    sink.block(BlockType::Empty);
+    sink.global_get(SIDE_BY_SIDE).local_get(threads).i32_const(31).i32_and().i32_eqz().i32_and();
+    sink.local_get(warps).i32_const(1).i32_gt_u().i32_and().i32_eqz().br_if(0);
+    sink.i32_const(0).local_set(index);
+    goes_on(sink, index);
+    sink.local_tee(number).i32_const(63).i32_gt_u().br_if(0);
+    sink.i64_const(parts.warp_after_warp as i64).local_get(number).i64_extend_i32_u().i64_shr_u();
+    sink.i32_wrap_i64().i32_const(1).i32_and().i32_eqz().br_if(0);
+    sink.local_get(warps).local_set(index).loop_(BlockType::Empty);
+    sink.local_get(index).i32_const(1).i32_sub().local_tee(index);
+    sink.i32_const(4).i32_shl().i32_load(at(parts.layout.warps + frame::READY)).i32_const(-1).i32_ne().br_if(1);
+    sink.local_get(index).i32_const(5).i32_shl().local_set(index);
+    goes_on(sink, index);
+    sink.local_get(number).i32_ne().br_if(1);
+    sink.local_get(index).i32_const(5).i32_shr_u().local_tee(index).br_if(0).end();
+    sink.local_get(warps).i32_const(1).i32_sub().global_set(MORE_WARPS);
+    sink.i32_const(0).i32_const(-1).local_get(number).call_indirect(0, region);
+    // They have all come to a barrier and go on behind it.
+    sink.i32_eqz().br_if(1);
+    sink.i32_const(1).local_set(progress).end();
+}
+
+/// Of the functions of regions.
+fn region_type(functions: &mut Functions) -> u32 {
+    functions.ty(&[ValType::I32, ValType::I32], &[ValType::I32])
 }
 
 /// `index += 1`, and again if that is below `limit`.
@@ -213,7 +263,7 @@ fn start_warps(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, index: u32, wa
 /// `(warp) -> whether a lane ran`.
 fn warp(functions: &mut Functions, parts: &Parts<'_>) {
     let warp = 0;
-    let region = functions.ty(&[ValType::I32, ValType::I32], &[ValType::I32]);
+    let region = region_type(functions);
     let mut code = Code::new(1);
     let mut local = || code.local(ValType::I32);
     let (record, pass, ran, first) = (local(), local(), local(), local());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use wasm_encoder::{InstructionSink, ValType};
 
-use super::module::{Parts, Places};
+use super::module::{MADE, Parts, Places};
 use super::plan::Plan;
 use super::vector::{Lanes, Part};
 use crate::module::Position;
@@ -15,6 +15,10 @@ use crate::translate::tidy::has_effect;
 pub const DEVICE: u32 = 0;
 /// Index of the private memory.
 pub const PRIVATE: u32 = 1;
+/// Reads of a block that are written for one group before it is the next one's turn, at most.
+const MOST_READS: u32 = 4;
+/// Vectors that may be there at once: half as many as the processor has registers.
+const MOST_VECTORS: u32 = 8;
 
 /// The type in which values of a kind are held. `F32` lies in the lowest lane of a vector: fused multiplication and addition is a vector instruction, and moving
 /// between scalars and vectors at each of them would cost more than the computation.
@@ -186,16 +190,23 @@ impl<'a> Unit<'a> {
             self.lanes.as_ref().and_then(|lanes| lanes.decision(block)).map_or(&[][..], |decision| &decision.indices);
         // What is still to be written for each of the groups that stand side by side.
         let mut waiting = Vec::new();
+        let mut reads = 0;
         for (index, value) in insts.iter().enumerate() {
             if uniform[value.0 as usize] || self.plan.inlined[value.0 as usize] || later.contains(&index) {
                 continue;
             }
             if self.for_each_group(*value) {
+                reads += u32::from(matches!(self.function.inst(*value), Inst::Load(..)));
+                if reads > MOST_READS {
+                    self.groups(block, &std::mem::take(&mut waiting), &ends);
+                    reads = 1;
+                }
                 waiting.push(index);
                 continue;
             }
             if self.comes_after(insts, &waiting, *value) {
                 self.groups(block, &std::mem::take(&mut waiting), &ends);
+                reads = 0;
             }
             self.instruction(block, index);
             if waiting.is_empty() {
@@ -240,13 +251,35 @@ impl<'a> Unit<'a> {
     /// Writes instructions of a block for each group.
     fn groups(&mut self, block: u32, waiting: &[usize], ends: &HashMap<usize, Vec<Value>>) {
         let insts = &self.function.blocks[block as usize].insts;
+        let made = self.made_at_once(insts, waiting);
         self.each_group(|unit| {
             for index in waiting {
                 unit.instruction(block, *index);
                 unit.forget_last(ends, *index);
                 unit.keep_result(insts[*index]);
             }
+            for value in &made {
+                let local = unit.local_of(*value);
+                unit.sink().local_get(local).global_set(MADE);
+            }
         });
+    }
+
+    /// What one group has to compute before it is the next one's turn. The compiler of WebAssembly leaves what has no effect until something with an effect needs it, but reads keep
+    /// their places: the vectors that all groups read would be there at once, and not in registers.
+    fn made_at_once(&self, insts: &[Value], written: &[usize]) -> Vec<Value> {
+        let inst = |index: &&usize| self.function.inst(insts[**index]);
+        let reads = written.iter().filter(|index| matches!(inst(index), Inst::Load(..))).count();
+        if reads as u32 * self.group_count() <= MOST_VECTORS {
+            return Vec::new();
+        }
+        let end = written.last().copied().unwrap_or_default();
+        let later = |value: &Value| {
+            let plan = &self.plan;
+            plan.global[value.0 as usize] || plan.last.get(value).is_some_and(|last| *last > end)
+        };
+        let made = written.iter().filter(|index| !has_effect(inst(index)) && !matches!(inst(index), Inst::Load(..)));
+        made.map(|index| insts[*index]).filter(later).collect()
     }
 
     /// Defines what was left to be found out in front of a block's branch.

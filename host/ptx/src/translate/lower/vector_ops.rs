@@ -365,11 +365,13 @@ impl Unit<'_> {
         match (kind, access.bytes) {
             (Kind::I32 | Kind::F32, 4) => {
                 self.base(address);
+                self.index(access);
                 self.code.mark(position);
                 self.sink().v128_load(at);
             }
             (Kind::I32, 2) => {
                 self.base(address);
+                self.index(access);
                 self.code.mark(position);
                 let mut sink = self.sink();
                 if access.signed {
@@ -381,6 +383,7 @@ impl Unit<'_> {
             (Kind::I64 | Kind::F64, 8) => {
                 for half in 0..2 {
                     self.base(address);
+                    self.index(access);
                     self.code.mark(position);
                     let at = wasm_encoder::MemArg { offset: at.offset + 16 * half, ..at };
                     self.sink().v128_load(at);
@@ -422,6 +425,7 @@ impl Unit<'_> {
         match (kind, access.bytes) {
             (Kind::I32 | Kind::F32, 4) => {
                 self.base(address);
+                self.index(access);
                 self.words(stored);
                 self.code.mark(position);
                 self.sink().v128_store(at);
@@ -429,6 +433,7 @@ impl Unit<'_> {
             (Kind::I64 | Kind::F64, 8) => {
                 for half in 0..2 {
                     self.base(address);
+                    self.index(access);
                     self.half(stored, half);
                     self.code.mark(position);
                     let at = wasm_encoder::MemArg { offset: at.offset + 16 * u64::from(half), ..at };

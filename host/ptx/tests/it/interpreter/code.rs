@@ -13,6 +13,8 @@ pub(super) struct Code<'a> {
     pub(super) functions: Vec<Function<'a>>,
     pub(super) table: Vec<Option<u32>>,
     pub(super) globals: usize,
+    /// Whether the device memory has addresses of 64 bits.
+    pub(super) wide: bool,
     /// The function that is exported as `run`.
     pub(super) entry: usize,
 }
@@ -48,7 +50,8 @@ struct Open {
 
 impl<'a> Code<'a> {
     pub(super) fn of(wasm: &'a [u8]) -> Result<Self> {
-        let mut code = Self { types: Vec::new(), functions: Vec::new(), table: Vec::new(), globals: 0, entry: 0 };
+        let mut code =
+            Self { types: Vec::new(), functions: Vec::new(), table: Vec::new(), globals: 0, wide: false, entry: 0 };
         let mut declared = Vec::new();
         for payload in Parser::new(0).parse_all(wasm) {
             match payload? {
@@ -60,7 +63,10 @@ impl<'a> Code<'a> {
                 }
                 Payload::ImportSection(imports) => {
                     for import in imports.into_imports() {
-                        assert!(matches!(import?.ty, TypeRef::Memory(_)), "something else than memory is imported");
+                        let TypeRef::Memory(memory) = import?.ty else {
+                            panic!("something else than memory is imported")
+                        };
+                        code.wide = memory.memory64;
                     }
                 }
                 Payload::FunctionSection(functions) => {

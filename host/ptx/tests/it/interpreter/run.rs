@@ -142,7 +142,8 @@ impl<'c, 'a> State<'c, 'a> {
     /// Where an access goes.
     fn place(&self, memarg: &MemArg, address: u128, bytes: usize) -> Result<std::ops::Range<usize>> {
         let memory = &self.memories[memarg.memory as usize];
-        let address = if memarg.memory == 0 { address as u64 } else { u64::from(address as u32) };
+        let wide = memarg.memory == 0 && self.code.wide;
+        let address = if wide { address as u64 } else { u64::from(address as u32) };
         let start = address.checked_add(memarg.offset).filter(|start| *start <= memory.len() as u64);
         let start = start.map(|start| start as usize).filter(|start| memory.len() - start >= bytes);
         start.map(|start| start..start + bytes).ok_or_else(|| format!("memory at {address:#x} is out of bounds"))

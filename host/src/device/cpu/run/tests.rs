@@ -8,6 +8,7 @@ use steadfast_ptx::kernel::{Form, Kernel, Obstacle};
 use steadfast_ptx::module::Position;
 
 use super::*;
+use crate::device::cpu::arena::Reach;
 use crate::device::cpu::{ADDRESSES, CpuDevice, Settings};
 
 const PAGE: u64 = 4096;
@@ -41,7 +42,7 @@ impl Bench {
             form: Form::Scalar(Obstacle::Disabled),
             places: vec![(0, Position { line: 3, column: 4 })],
         };
-        Self { device, buffer, compiled: Compiled { id: 0, kernel, module } }
+        Self { device, buffer, compiled: Compiled { id: 0, reach: Reach::All, kernel, module } }
     }
 
     fn run(&mut self, blocks: u32, block: [u32; 3]) -> Result<()> {

@@ -12,6 +12,7 @@
 //!       where they part (see `parting`): keep, and call the region of threads that begins there
 //!     else: call the region of threads for them
 //!   update the warp's record
+//!   and once more for the next warp, if it is to run too
 //! ```
 //!
 //! Threads that part go on at once, one by one, until they wait. So whatever has an effect that depends on the order happens in the same order as if all threads ran alone.
@@ -26,20 +27,21 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-use wasm_encoder::{BlockType, MemArg, ValType};
+use wasm_encoder::{BlockType, InstructionSink, MemArg, ValType};
 
 use super::exchange::{self, Chain, Exchange};
 use super::frames::{Frames, place};
-use super::module::{Functions, GROUPED, Parts, SIDE_BY_SIDE};
+use super::module::{Functions, GROUPED, MORE_WARPS, Parts, SIDE_BY_SIDE};
 use super::outcome::Outcome;
 use super::plan::Plan;
 use super::region::kept;
-use super::structure;
 use super::unit::{Code, PRIVATE, Unit};
 use super::vector::Lanes;
+use super::{schedule, structure};
 use crate::kernel::WARP;
+use crate::translate::frame;
 use crate::translate::graph::Graph;
-use crate::translate::ir::{Edge, Function, Terminator, Value};
+use crate::translate::ir::{Edge, Function, Inst, Program, Suspension, Terminator, Value};
 use crate::translate::lanes::LANES;
 use crate::translate::liveness::reads;
 use crate::translate::parting::{Lockstep, Parting, SideBySide};
@@ -168,6 +170,34 @@ impl<'a> Together<'a> {
         self.lockstep.side_by_side.as_ref().map(|side_by_side| side_by_side.groups)
     }
 
+    /// A bit for each region, by its number, that may run for one warp after the other before any of them goes on.
+    pub fn warp_after_warp(&self, program: &Program) -> u64 {
+        let may = |region: &&Wide| region.number < u64::BITS && self.may_wait(region, program);
+        self.regions.iter().filter(may).fold(0, |bits, region| bits | 1 << region.number)
+    }
+
+    /// Whether a warp that has run a region may wait until others have: up to the next barrier it does nothing whose order counts.
+    fn may_wait(&self, region: &Wide, program: &Program) -> bool {
+        let body = &self.lockstep.body;
+        let mut seen = HashSet::new();
+        let mut pending = vec![region.head];
+        while let Some(block) = pending.pop() {
+            if !seen.insert(block) {
+                continue;
+            }
+            match &body.blocks[block as usize].terminator {
+                Terminator::Suspend(Suspension::Barrier { .. }, _) => {}
+                terminator => pending.extend(terminator.edges().map(|edge| edge.block)),
+            }
+            let parts = self.lockstep.partings.iter().filter(|parting| parting.block == block);
+            pending.extend(parts.map(|parting| parting.rest));
+        }
+        let ordered = |block: &u32| {
+            body.blocks[*block as usize].insts.iter().any(|value| order_counts(program, body.inst(*value)))
+        };
+        region.several.is_some() && !seen.iter().any(ordered)
+    }
+
     /// How many functions there are.
     pub fn functions(&self) -> u32 {
         (self.regions.len() + self.chains.len()) as u32
@@ -183,6 +213,19 @@ impl<'a> Together<'a> {
         for chain in &self.chains {
             exchange::add(functions, parts, frames, self.lockstep, chain);
         }
+    }
+}
+
+/// Whether what an instruction leaves depends on when it happens, even in programs without races.
+fn order_counts(program: &Program, inst: &Inst) -> bool {
+    match inst {
+        Inst::Rmw(..) | Inst::CompareExchange(..) | Inst::CallIndirect(..) => true,
+        Inst::Load(access, _) | Inst::Store(access, ..) => access.atomic || access.exclusive,
+        Inst::Call(routine, _) => {
+            let called = &program.functions[routine.0 as usize];
+            called.device || called.values.iter().any(|value| order_counts(program, &value.inst))
+        }
+        _ => false,
     }
 }
 
@@ -294,6 +337,8 @@ fn add_one<'a>(
         unit.plan.first.clone_from(&section.plan.first);
     }
     unit.preamble();
+    let first_of_many = unit.code.fresh(ValType::I32);
+    unit.sink().global_get(MORE_WARPS).i32_const(0).i32_ne().local_set(first_of_many);
     let exits = LockstepExits {
         parts,
         frames,
@@ -310,7 +355,7 @@ fn add_one<'a>(
         passing: &nowhere,
     };
     let mut sink = unit.sink();
-    sink.loop_(BlockType::Empty).block(BlockType::Empty);
+    sink.loop_(BlockType::Empty).loop_(BlockType::Empty).block(BlockType::Empty);
     sink.local_get(PASS).i32_ctz().i32_const(-(LANES as i32)).i32_and().local_set(lane);
     sink.i32_const((1 << LANES) - 1).local_get(lane).i32_shl().local_tee(outcome.running);
     sink.local_get(PASS).i32_and().local_set(here);
@@ -335,8 +380,59 @@ fn add_one<'a>(
     sink.local_get(outcome.executed).i32_or().local_set(outcome.executed);
     sink.end().local_get(PASS).br_if(0).end();
     exits.exchange(&mut unit.code);
-    outcome.tell(&mut unit.code, parts, BASE);
+    end_of_warp(&mut unit.code, &exits, first_of_many);
     functions.add(&[ValType::I32, ValType::I32], &[ValType::I32], unit.code);
+}
+
+/// Tells the scheduler what became of a warp, and begins again for the next one if it is to run too; else puts on the stack which lanes of this one ran. If all warps of the block have come to
+/// one barrier and nobody need wait there, that is 0, and the scheduler is told nothing.
+fn end_of_warp(code: &mut Code, exits: &LockstepExits<'_>, many: u32) {
+    let (parts, outcome) = (exits.parts, exits.outcome);
+    let barrier = outcome.only_barrier().filter(|_| parts.lets_all_go);
+    let come = code.fresh(ValType::I32);
+    if let Some((lanes, _)) = barrier {
+        let mut sink = code.sink();
+        sink.local_get(many).local_get(lanes).i32_const(-1).i32_eq().i32_and().if_(BlockType::Empty);
+        sink.local_get(come).i32_const(1).local_get(BASE).i32_const(5).i32_shr_u().i32_shl().i32_or().local_set(come);
+        sink.else_();
+    }
+    outcome.tell(code, parts, BASE);
+    if barrier.is_some() {
+        code.sink().end();
+    }
+    next_warp(code, exits);
+    let mut sink = code.sink();
+    if let Some((_, arguments)) = barrier {
+        sink.local_get(come).if_(BlockType::Empty);
+        // All, up to the last one.
+        sink.local_get(come).i32_const(-1).i32_const(31).local_get(BASE).i32_const(5).i32_shr_u().i32_sub().i32_shr_u();
+        sink.i32_eq().if_(BlockType::Empty).i32_const(0).return_().end();
+        arrive_late(&mut sink, parts, come, arguments);
+        sink.end();
+    }
+    sink.local_get(outcome.executed);
+}
+
+/// The warps with a bit in `come` wait at a barrier, all their lanes.
+fn arrive_late(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, come: u32, [barrier, threads]: [u32; 2]) {
+    let ready = MemArg { offset: u64::from(parts.layout.warps + frame::READY), align: 2, memory_index: PRIVATE };
+    sink.loop_(BlockType::Empty);
+    sink.local_get(come).i32_ctz().i32_const(-1).i32_const(barrier as i32).i32_const(threads as i32);
+    sink.call(schedule::ARRIVE);
+    sink.local_get(come).i32_ctz().i32_const(4).i32_shl().i32_const(0).i32_store(ready);
+    sink.local_get(come).local_get(come).i32_const(1).i32_sub().i32_and().local_tee(come).br_if(0).end();
+}
+
+fn next_warp(code: &mut Code, exits: &LockstepExits<'_>) {
+    let mut sink = code.sink();
+    sink.global_get(MORE_WARPS).if_(BlockType::Empty);
+    sink.global_get(MORE_WARPS).i32_const(1).i32_sub().global_set(MORE_WARPS);
+    sink.local_get(BASE).i32_const(WARP as i32).i32_add().local_set(BASE).i32_const(-1).local_set(PASS);
+    exits.outcome.forget(code);
+    for lanes in exits.made.borrow().values() {
+        code.sink().i32_const(0).local_set(*lanes);
+    }
+    code.sink().br(1).end().end();
 }
 
 /// If so many groups begin here that are all to run, and their threads all go on in this region with values that fit: their turn.
