@@ -126,9 +126,11 @@ pub fn shapes_side_by_side(function: &Function, graph: &Graph, uniform: &[bool],
     let early = early(function, graph, &stored);
     // Rows begin anywhere.
     let row = Row { groups, ..Row::GROUP };
+    // What is read may have to be given up, and after a store nothing can be.
     let before_stores = |masked: &Masked| {
         let side = &function.blocks[masked.side as usize].insts;
-        !stored[masked.side as usize] && !side.iter().any(|value| stores(function.inst(*value)))
+        let any = |which: fn(&Inst) -> bool| side.iter().any(|value| which(function.inst(*value)));
+        !any(reads) || (!stored[masked.side as usize] && !any(stores))
     };
     let mut masked = candidates(function, graph);
     masked.retain(before_stores);
@@ -272,6 +274,10 @@ fn refuse(definition: &Definition, pure: &[bool]) -> Result<(), Obstacle> {
 
 fn stores(inst: &Inst) -> bool {
     matches!(inst, Inst::Store(..))
+}
+
+fn reads(inst: &Inst) -> bool {
+    matches!(inst, Inst::Load(access, _) if !access.constant)
 }
 
 /// By block, whether something may have been stored on the way there.

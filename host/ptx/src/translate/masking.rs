@@ -11,8 +11,10 @@
 //!
 //! What `J` gets is one number for all lanes only if both ways give the same value.
 
+use std::collections::HashSet;
+
 use super::graph::Graph;
-use super::ir::{Binary, Function, Inst, Memory, Terminator, Value};
+use super::ir::{Binary, Function, Inst, Memory, Terminator, Unary, Value};
 
 /// Instructions of the block, at most: it stands twice in the code.
 const MOST_INSTRUCTIONS: usize = 48;
@@ -50,6 +52,7 @@ fn fits(function: &Function, graph: &Graph, masked: &Masked) -> bool {
     let join = &function.blocks[masked.join as usize];
     // What is behind all else is the body of a kernel that only the last threads of a grid leave out.
     let ends = join.insts.is_empty() && matches!(join.terminator, Terminator::Return(_));
+    let ends = ends && by_place(function, masked.condition);
     edge.block == masked.join
         && !ends
         && masked.side != masked.join
@@ -59,6 +62,36 @@ fn fits(function: &Function, graph: &Graph, masked: &Masked) -> bool {
         && data.insts.len() <= MOST_INSTRUCTIONS
         && data.insts.iter().all(|value| possible(function.inst(*value)))
 }
+
+/// Whether a condition compares places of threads and what is the same for all of them, as the edges of a grid do: neighbours agree on it nearly everywhere.
+fn by_place(function: &Function, condition: Value) -> bool {
+    let mut pending = vec![condition];
+    let mut seen = HashSet::new();
+    while let Some(value) = pending.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        let inst = function.inst(value);
+        let compared = |value: &Value| matches!(function.inst(*value), Inst::Binary(op, ..) if op.compares() || LOGIC.contains(op));
+        let regular = match inst {
+            Inst::Const(_) | Inst::Input(_) | Inst::Argument(_) => true,
+            Inst::Load(access, _) => access.constant || access.memory == Memory::Private,
+            Inst::Unary(op, a) => {
+                matches!(op, Unary::Widen { .. } | Unary::Wrap) || (*op == Unary::IsZero && compared(a))
+            }
+            Inst::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Shl, ..) => true,
+            Inst::Binary(op, a, b) => op.compares() || (LOGIC.contains(op) && compared(a) && compared(b)),
+            _ => false,
+        };
+        if !regular {
+            return false;
+        }
+        pending.extend(inst.operands());
+    }
+    true
+}
+
+const LOGIC: [Binary; 3] = [Binary::And, Binary::Or, Binary::Xor];
 
 /// Whether an instruction does no harm for lanes that should not have run it, or can be left out for them.
 fn possible(inst: &Inst) -> bool {

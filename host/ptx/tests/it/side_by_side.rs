@@ -187,3 +187,50 @@ fn a_large_kernel_stays_affordable() {
     leaves_the_same_in(&kernel, &code(80), &[3], &[[32, 1, 1], [64, 2, 1]]);
     println!("{some} bytes of 20 pieces, {more} of 80");
 }
+
+/// Elements side by side that some lanes write, as their data says: one or several of a group, at the very end and with something behind, numbers that differ and that are the same.
+#[test]
+fn what_some_lanes_store() {
+    let data = "mul.wide.u32 %d2, %r1, SIZE; add.u64 %d2, %d0, %d2; mul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d0, %d3; ld.global.u32 %r4, [%d3+8192];\n\
+        cvt.rn.f32.u32 %f0, %r4; cvt.rn.f64.u32 %g0, %r4; mul.wide.u32 %d4, %r4, %r4; and.b32 %r5, %r4, %r0; setp.eq.u32 %p0, %r5, 0;";
+    for (bytes, store) in [
+        (4, "st.global.u32 [%d2], %r4;"),
+        (4, "st.global.f32 [%d2], %f0;"),
+        (4, "mov.u32 %r6, 0; st.global.u32 [%d2+4], %r6;"),
+        (8, "st.global.u64 [%d2], %d4;"),
+        (8, "st.global.f64 [%d2], %g0;"),
+        (4, "st.global.u16 [%d2+2], %r4;"),
+        (12, "st.global.u32 [%d2], %r4; st.global.f32 [%d2+4], %f0;"),
+    ] {
+        let data = data.replace("SIZE", &bytes.to_string());
+        let numbers = [0, 1, 2, 3, 12, 0xff, 0xffff_ffff];
+        agrees(&format!("{data} @%p0 ret; {store} ret;"), &numbers);
+        agrees(&format!("{data} @%p0 bra BEHIND; {store}\nBEHIND: st.global.u32 [%d1], %r5; ret;"), &numbers);
+        agrees(
+            &format!("{data} bar.sync 0; @%p0 bra BEHIND; {store}\nBEHIND: bar.sync 0; st.global.u32 [%d1], %r5; ret;"),
+            &numbers,
+        );
+    }
+}
+
+/// Quotients and rests of numbers of 32 bits where they are most likely to be rounded to the next, and where they would not fit.
+#[test]
+fn lanes_divide() {
+    for operation in
+        ["div.s32 %r6, %r4, %r5;", "div.u32 %r6, %r4, %r5;", "rem.s32 %r6, %r4, %r5;", "rem.u32 %r6, %r4, %r5;"]
+    {
+        for divisor in
+            ["mov.u32 %r5, %r0;", "add.u32 %r5, %r1, %r0;", "sub.u32 %r5, %r0, %r1;", "mul.lo.u32 %r5, %r1, %r0;"]
+        {
+            for dividend in [
+                "mul.lo.u32 %r4, %r1, %r5;",
+                "mul.lo.u32 %r4, %r1, %r5; sub.u32 %r4, %r4, 1;",
+                "sub.u32 %r4, 0x80000003, %r1;",
+                "sub.u32 %r4, -1, %r1;",
+            ] {
+                let numbers = [0, 1, 2, 3, 7, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0xffff_fffd, 46_341, 65_537];
+                agrees(&format!("{divisor} {dividend} {operation} st.global.u32 [%d1], %r6; ret;"), &numbers);
+            }
+        }
+    }
+}

@@ -166,14 +166,18 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the first block, and the others too if all are likely done before another thread would have woken up.
+    /// Runs the first block, and the others too if all are likely done before another thread would have woken up. If not, the second one is asked too: the first runs code that the
+    /// processor has not seen for a while.
     fn is_soon_done(&self) -> bool {
-        let began = Instant::now();
-        self.with_seated(0, |seated| self.take(seated, 0, 1));
-        self.next.store(1, Ordering::Relaxed);
-        let left = u32::try_from(self.blocks - 1).unwrap_or(u32::MAX);
-        if self.ending.is_near() || began.elapsed().saturating_mul(left) > WAKING {
-            return self.ending.is_near();
+        let soon = (0..self.blocks.min(2)).any(|block| {
+            let began = Instant::now();
+            self.with_seated(0, |seated| self.take(seated, block, block + 1));
+            self.next.store(block + 1, Ordering::Relaxed);
+            let left = u32::try_from(self.blocks - block - 1).unwrap_or(u32::MAX);
+            self.ending.is_near() || began.elapsed().saturating_mul(left) <= WAKING
+        });
+        if !soon || self.ending.is_near() {
+            return soon;
         }
         self.chunk.store(self.blocks, Ordering::Relaxed);
         self.work(0);

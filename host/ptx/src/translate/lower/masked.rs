@@ -8,6 +8,10 @@ use crate::translate::ir::{Access, Edge, Inst, Kind, Memory, Terminator, Value};
 use crate::translate::lanes::{LANES, Shape};
 use crate::translate::masking::Masked;
 
+fn pointer(wide: bool) -> ValType {
+    if wide { ValType::I64 } else { ValType::I32 }
+}
+
 /// Memory that is there or not is so by pages of at least so many bytes.
 const LEAST_PAGE: i32 = 4096;
 
@@ -106,7 +110,79 @@ impl Unit<'_> {
 
     /// Each lane that runs writes to memory.
     pub fn masked_store(&mut self, value: Value) {
-        self.each_running(|unit, _| unit.expression(value));
+        let Inst::Store(access, address, stored) = self.function.inst(value) else { return };
+        let neighbours = self.shape(*address) == Shape::Line(access.bytes.into());
+        if !neighbours || access.bytes != self.function.kind(*stored).bytes() {
+            self.each_running(|unit, _| unit.expression(value));
+            return;
+        }
+        let all = ((1 << LANES) - 1) << self.place(0);
+        self.any_of_group_runs();
+        self.sink().if_(BlockType::Empty);
+        self.any_of_group_runs();
+        self.sink().i32_const(all).i32_eq().if_(BlockType::Empty);
+        self.vector_store(value, *access, *address, *stored);
+        self.sink().else_();
+        self.store_neighbours(value, *access, *address, *stored);
+        self.sink().end().end();
+    }
+
+    /// At least one of a group's lanes writes its element; those that do not run write that of one that does once more, which nobody can see. So there is no branch for the processor to guess:
+    /// who runs is often a matter of data.
+    fn store_neighbours(&mut self, value: Value, access: Access, address: Value, stored: Value) {
+        let kind = self.function.kind(stored);
+        // What lies in a vector is moved as the number that it is.
+        let (ty, moved) = match kind {
+            Kind::F32 => (ValType::I32, Kind::I32),
+            kind => (super::unit::wasm_type(kind), kind),
+        };
+        let wide = access.memory == Memory::Device && self.parts.wide;
+        let (first, at) = (self.code.local(pointer(wide)), self.code.local(pointer(wide)));
+        let own = self.code.local(ty);
+        let same = self.shape(stored) == Shape::SAME;
+        self.base(address);
+        self.index(access);
+        self.sink().local_set(first);
+        let running = self.lanes.as_ref().and_then(|lanes| lanes.running).unwrap_or(0);
+        // From the last lane to the first, so that these hold what belongs to the first one that runs; and back.
+        let order = (0..LANES).rev().map(|lane| (lane, false)).chain((0..LANES).map(|lane| (lane, true)));
+        for (lane, stores) in order {
+            let begins = !stores && lane == LANES - 1;
+            let bit = 1 << self.place(lane);
+            let choose = |unit: &mut Self, local: u32| {
+                if !begins {
+                    unit.sink().local_get(local).local_get(running).i32_const(bit).i32_and().select();
+                }
+                unit.sink().local_set(local);
+            };
+            if stores || lane > 0 {
+                self.element(first, wide, self.place(lane) * access.bytes);
+                choose(self, at);
+                if !same || begins {
+                    self.part_of(stored, Part::Lane(lane));
+                    if kind == Kind::F32 {
+                        self.sink().i32x4_extract_lane(0);
+                    }
+                    choose(self, own);
+                }
+            }
+            if stores {
+                self.sink().local_get(at).local_get(own);
+                self.code.mark(self.function.values[value.0 as usize].position);
+                self.store(access, moved);
+            }
+        }
+        [first, at, own].into_iter().for_each(|local| self.code.release(local));
+    }
+
+    /// Puts the address of an element so many bytes behind the first on the stack. Behind the end of a memory it may wrap round, and then is one of the first, where nothing ever is.
+    fn element(&mut self, first: u32, wide: bool, bytes: u32) {
+        self.sink().local_get(first);
+        if wide {
+            self.sink().i64_const(bytes.into()).i64_add();
+        } else {
+            self.sink().i32_const(bytes as i32).i32_add();
+        }
     }
 
     /// Each lane that runs reads memory; what the others get is nothing that is used. Where neighbours read neighbouring elements, all do, as long as these lie in one page with what a

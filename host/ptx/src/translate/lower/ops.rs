@@ -103,7 +103,8 @@ impl Unit<'_> {
         self.code.release(address);
     }
 
-    fn load(&mut self, access: Access, kind: Kind) {
+    /// Reads from the address on the stack.
+    pub fn load(&mut self, access: Access, kind: Kind) {
         let at = memarg(access);
         let mut sink = self.code.sink();
         match (kind, access.bytes, access.signed, access.atomic) {

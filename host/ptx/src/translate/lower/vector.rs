@@ -359,14 +359,17 @@ impl<'a> Unit<'a> {
 
     /// Makes a value of what the code for one thread computes for each lane.
     pub fn each_lane(&mut self, value: Value) {
+        self.lane_by_lane(value, |unit, lane| unit.with_part(Part::Lane(lane), |unit| unit.expression(value)));
+    }
+
+    /// Makes a value of what is put on the stack for each lane, if it has one.
+    pub fn lane_by_lane(&mut self, value: Value, mut write: impl FnMut(&mut Self, u32)) {
         let Some(kind) = self.function.values[value.0 as usize].kind else {
-            for lane in 0..LANES {
-                self.with_part(Part::Lane(lane), |unit| unit.expression(value));
-            }
+            (0..LANES).for_each(|lane| write(self, lane));
             return;
         };
         for lane in 0..LANES {
-            self.with_part(Part::Lane(lane), |unit| unit.expression(value));
+            write(self, lane);
             let place = lane as u8;
             let mut sink = self.sink();
             match (kind, place) {

@@ -5,9 +5,9 @@
 
 use super::ops::memarg;
 use super::unit::Unit;
-use super::vector::{EVEN_WORDS, LOWER_HALVES, Part, UPPER_HALF};
+use super::vector::{EVEN_WORDS, LOWER_HALVES, ODD_WORDS, Part, UPPER_HALF};
 use crate::translate::frame;
-use crate::translate::ir::{Access, Binary, Input, Inst, Kind, Unary, Value};
+use crate::translate::ir::{Access, Binary, Input, Inst, Kind, Memory, Unary, Value};
 use crate::translate::lanes::{LANES, Shape};
 
 impl Unit<'_> {
@@ -34,8 +34,13 @@ impl Unit<'_> {
             Inst::Fma(a, b, c) => self.vector_fma(value, [*a, *b, *c]),
             Inst::Select(condition, yes, no) => self.vector_select(value, *condition, [*yes, *no]),
             Inst::Call(routine, arguments) => self.vector_call(*routine, arguments),
-            Inst::Load(access, address) => self.vector_load(value, *access, *address),
-            Inst::Store(access, address, stored) => self.vector_store(value, *access, *address, *stored),
+            Inst::Load(access, address) => {
+                self.vector_load(value, *access, *address) || self.scattered(value, *access, *address, None)
+            }
+            Inst::Store(access, address, stored) => {
+                self.vector_store(value, *access, *address, *stored)
+                    || self.scattered(value, *access, *address, Some(*stored))
+            }
             _ => false,
         };
         if !written {
@@ -184,7 +189,8 @@ impl Unit<'_> {
             return self.words_shift(op, a, b);
         }
         if matches!(op, Binary::DivS | Binary::DivU | Binary::RemS | Binary::RemU) {
-            return false;
+            self.words_divided(op, a, b);
+            return true;
         }
         self.words(a);
         self.words(b);
@@ -204,6 +210,54 @@ impl Unit<'_> {
             _ => sink.i32x4_eq(),
         };
         true
+    }
+
+    /// Divides as numbers of 64 bits with a fraction, two at a time. A quotient that is not whole is further from the next whole number than it is rounded: by 1 of at most 2³² parts, and not of
+    /// 2⁵³. Nothing is divided by 0, and a quotient by -1 is not asked for; for a rest, the divisor's sign does not count.
+    fn words_divided(&mut self, op: Binary, a: Value, b: Value) {
+        let signed = matches!(op, Binary::DivS | Binary::RemS);
+        let rest = matches!(op, Binary::RemS | Binary::RemU);
+        let divisor = self.code.local(wasm_encoder::ValType::V128);
+        self.words(b);
+        if op == Binary::RemS {
+            self.sink().i32x4_abs();
+        }
+        self.sink().local_set(divisor);
+        if rest {
+            self.words(a);
+        }
+        for upper in [false, true] {
+            for dividend in [true, false] {
+                for _ in 0..if upper { 2 } else { 1 } {
+                    if dividend {
+                        self.words(a);
+                    } else {
+                        self.sink().local_get(divisor);
+                    }
+                }
+                if upper {
+                    self.sink().i8x16_shuffle(UPPER_HALF);
+                }
+                let mut sink = self.sink();
+                if signed {
+                    sink.f64x2_convert_low_i32x4_s()
+                } else {
+                    sink.f64x2_convert_low_i32x4_u()
+                };
+            }
+            let mut sink = self.sink();
+            sink.f64x2_div();
+            if signed {
+                sink.i32x4_trunc_sat_f64x2_s_zero()
+            } else {
+                sink.i32x4_trunc_sat_f64x2_u_zero()
+            };
+        }
+        self.sink().i8x16_shuffle(LOWER_HALVES);
+        if rest {
+            self.sink().local_get(divisor).i32x4_mul().i32x4_sub();
+        }
+        self.code.release(divisor);
     }
 
     /// Vectors are shifted by one number for all lanes.
@@ -394,6 +448,35 @@ impl Unit<'_> {
         true
     }
 
+    /// Elements anywhere in a memory with addresses of 32 bits: what [`Self::index`] makes of an address, for all lanes at once.
+    fn scattered(&mut self, value: Value, access: Access, address: Value, stored: Option<Value>) -> bool {
+        if access.memory != Memory::Device || self.parts.wide || self.shape(address) != Shape::Pair {
+            return false;
+        }
+        let definition = &self.function.values[value.0 as usize];
+        let kind = stored.map_or(definition.kind, |stored| Some(self.function.kind(stored)));
+        let indices = self.code.local(wasm_encoder::ValType::V128);
+        for words in [EVEN_WORDS, ODD_WORDS] {
+            self.half(address, 0);
+            self.half(address, 1);
+            self.sink().i8x16_shuffle(words);
+        }
+        self.sink().v128_const(0).i32x4_ne().v128_or().local_set(indices);
+        self.lane_by_lane(value, |unit, lane| {
+            unit.sink().local_get(indices).i32x4_extract_lane(lane as u8);
+            if let Some(stored) = stored {
+                unit.part_of(stored, Part::Lane(lane));
+            }
+            unit.code.mark(definition.position);
+            match stored {
+                Some(_) => unit.store(access, kind.unwrap_or(Kind::I32)),
+                None => unit.load(access, kind.unwrap_or(Kind::I32)),
+            }
+        });
+        self.code.release(indices);
+        true
+    }
+
     /// Where the present group's part of neighbouring elements begins.
     fn of_group(&self, access: Access, address: Value) -> wasm_encoder::MemArg {
         let at = memarg(access);
@@ -414,7 +497,7 @@ impl Unit<'_> {
         lanes.received.get(lanes.group() as usize)?[usize::from(access.offset != result)]
     }
 
-    fn vector_store(&mut self, value: Value, access: Access, address: Value, stored: Value) -> bool {
+    pub fn vector_store(&mut self, value: Value, access: Access, address: Value, stored: Value) -> bool {
         let Shape::Line(stride) = self.shape(address) else { return false };
         if stride != i64::from(access.bytes) {
             return false;

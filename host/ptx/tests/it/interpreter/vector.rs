@@ -130,6 +130,16 @@ pub(super) fn unary(operator: &O, a: u128) -> Option<u128> {
         O::F32x4ConvertI32x4U => each(a, |lane| (lane as f32).to_bits()),
         O::I32x4TruncSatF32x4S => each(a, |lane| f32::from_bits(lane) as i32 as u32),
         O::I32x4TruncSatF32x4U => each(a, |lane| f32::from_bits(lane) as u32),
+        O::F64x2ConvertLowI32x4S => whole([0, 1].map(|lane| f64::from(lanes(a)[lane] as i32).to_bits())),
+        O::F64x2ConvertLowI32x4U => whole([0, 1].map(|lane| f64::from(lanes(a)[lane]).to_bits())),
+        O::I32x4TruncSatF64x2SZero => {
+            let [low, high] = halves(a).map(|lane| f64::from_bits(lane) as i32 as u32);
+            vector([low, high, 0, 0])
+        }
+        O::I32x4TruncSatF64x2UZero => {
+            let [low, high] = halves(a).map(|lane| f64::from_bits(lane) as u32);
+            vector([low, high, 0, 0])
+        }
         O::F32x4DemoteF64x2Zero => {
             let [low, high] = halves(a).map(|lane| (f64::from_bits(lane) as f32).to_bits());
             vector([low, high, 0, 0])
