@@ -31,6 +31,8 @@ pub(super) struct Compiled {
     /// Never the same for two kernels in a process.
     pub(super) id: u64,
     pub(super) reach: Reach,
+    /// How long a block took in the last launch, in nanoseconds; 0 if there was none.
+    pub(super) pace: AtomicU64,
     /// Without its WebAssembly.
     pub(super) kernel: Kernel,
     pub(super) module: wasmtime::Module,
@@ -189,14 +191,15 @@ impl Compiler {
         if let (Some(cache), Ok(record)) = (&self.cache, postcard::to_stdvec(&Record::of(&kernel))) {
             cache.put(&self.digest_of(entry, reach), &record, module.serialize());
         }
-        Ok(Compiled { id: next_id(), reach, kernel, module })
+        Ok(Compiled { id: next_id(), reach, pace: AtomicU64::new(0), kernel, module })
     }
 
     fn kept(&self, entry: &Entry, reach: Reach) -> Option<Arc<Compiled>> {
         self.cache.as_ref()?.get(&self.digest_of(entry, reach), |record, code| {
             let record: Record = postcard::from_bytes(record).ok()?;
             let module = code.module(&self.engine)?;
-            Some(Arc::new(Compiled { id: next_id(), reach, kernel: record.kernel(&entry.function), module }))
+            let kernel = record.kernel(&entry.function);
+            Some(Arc::new(Compiled { id: next_id(), reach, pace: AtomicU64::new(0), kernel, module }))
         })
     }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use steadfast_ptx::kernel::{Kernel, Launch, PARAMETERS};
 use wasmtime::{Engine, Instance, Module, Store, TypedFunc};
@@ -24,8 +24,8 @@ const MOST_PRIVATE_BYTES: u64 = 512 << 20;
 const MOST_INSTANCES: usize = 64;
 /// Chunks for each seat, so that none waits long for the last one.
 const CHUNKS: u64 = 16;
-/// Work that is done before another thread would have woken up.
-const WAKING: Duration = Duration::from_micros(20);
+/// Work that is done before another thread would have woken up, in nanoseconds.
+const WAKING: u64 = 20_000;
 
 /// What all seats know of a launch.
 pub(super) struct Job<'a> {
@@ -166,18 +166,16 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the first block, and the others too if all are likely done before another thread would have woken up. If not, the second one is asked too: the first runs code that the
-    /// processor has not seen for a while.
+    /// Runs all blocks if they are likely done before another thread would have woken up, as the kernel's last launch says, or the first block if there was none.
     fn is_soon_done(&self) -> bool {
-        let soon = (0..self.blocks.min(2)).any(|block| {
-            let began = Instant::now();
-            self.with_seated(0, |seated| self.take(seated, block, block + 1));
-            self.next.store(block + 1, Ordering::Relaxed);
-            let left = u32::try_from(self.blocks - block - 1).unwrap_or(u32::MAX);
-            self.ending.is_near() || began.elapsed().saturating_mul(left) <= WAKING
-        });
-        if !soon || self.ending.is_near() {
-            return soon;
+        let pace = &self.job.compiled.pace;
+        if pace.load(Ordering::Relaxed) == 0 {
+            self.next.store(1, Ordering::Relaxed);
+            self.with_seated(0, |seated| self.take(seated, 0, 1));
+        }
+        let left = self.blocks - self.next.load(Ordering::Relaxed);
+        if self.ending.is_near() || pace.load(Ordering::Relaxed).saturating_mul(left) > WAKING {
+            return self.ending.is_near();
         }
         self.chunk.store(self.blocks, Ordering::Relaxed);
         self.work(0);
@@ -250,7 +248,12 @@ impl Run<'_> {
         if self.seats.stopper.is_stopped() {
             return self.ending.fail(first, DeviceError::Stopped);
         }
-        let Err(error) = seated.run.call(&mut seated.store, (first as i64, last as i64)) else { return };
+        let began = Instant::now();
+        let Err(error) = seated.run.call(&mut seated.store, (first as i64, last as i64)) else {
+            let pace = began.elapsed().as_nanos() as u64 / (last - first);
+            self.job.compiled.pace.store(pace.max(1), Ordering::Relaxed);
+            return;
+        };
         if error.downcast_ref::<DeviceError>().is_some() {
             self.ending.fail(first, DeviceError::Stopped);
         } else {

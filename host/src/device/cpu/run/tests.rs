@@ -42,7 +42,11 @@ impl Bench {
             form: Form::Scalar(Obstacle::Disabled),
             places: vec![(0, Position { line: 3, column: 4 })],
         };
-        Self { device, buffer, compiled: Compiled { id: 0, reach: Reach::All, kernel, module } }
+        Self {
+            device,
+            buffer,
+            compiled: Compiled { id: 0, reach: Reach::All, pace: AtomicU64::new(0), kernel, module },
+        }
     }
 
     fn run(&mut self, blocks: u32, block: [u32; 3]) -> Result<()> {
