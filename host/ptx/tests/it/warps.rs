@@ -122,3 +122,18 @@ fn tickets_are_drawn_in_order() {
         agrees_in(&body, &[0], &whole);
     }
 }
+
+/// Groups of a warp part in front of a barrier, in one of the warps, and go on as groups: it has not come there with the others.
+#[test]
+fn one_warp_parts() {
+    for (groups, work) in
+        [(4, "mad.lo.u32 %r5, %r5, 3, %s6;"), (4, "st.global.u32 [%d1+4], %s6;"), (6, "mad.lo.u32 %r5, %r5, 3, %s6;")]
+    {
+        let parts = format!(
+            "and.b32 %s5, %s4, {groups}; setp.ne.u32 %p1, %s5, 0; setp.eq.and.u32 %p1, %s3, %r0, %p1; @!%p1 bra OTHERS;\n\
+             mov.u32 %s6, 9;\nLOOP: {work} sub.u32 %s6, %s6, 1; setp.gt.s32 %p2, %s6, 0; @%p2 bra LOOP;\nOTHERS:"
+        );
+        agrees(&format!("AGAIN: {parts} {EXCHANGE} {AGAIN}"), &[0, 1, 3, 100]);
+        agrees(&format!("AGAIN: {EXCHANGE} {parts} {EXCHANGE} {AGAIN}"), &[0, 1, 3, 100]);
+    }
+}

@@ -143,6 +143,12 @@ impl Unit<'_> {
         self.base(address);
         self.index(access);
         self.sink().local_set(first);
+        if !wide {
+            // Nothing is at the end of such a memory, nor does an element behind it wrap round to the beginning.
+            let last = -((LANES * 8 * self.group_count()) as i32);
+            self.sink().local_get(first).i32_const(last).local_get(first).i32_const(last).i32_lt_u().select();
+            self.sink().local_set(first);
+        }
         let running = self.lanes.as_ref().and_then(|lanes| lanes.running).unwrap_or(0);
         // From the last lane to the first, so that these hold what belongs to the first one that runs; and back.
         let order = (0..LANES).rev().map(|lane| (lane, false)).chain((0..LANES).map(|lane| (lane, true)));
@@ -175,7 +181,7 @@ impl Unit<'_> {
         [first, at, own].into_iter().for_each(|local| self.code.release(local));
     }
 
-    /// Puts the address of an element so many bytes behind the first on the stack. Behind the end of a memory it may wrap round, and then is one of the first, where nothing ever is.
+    /// Puts the address of an element so many bytes behind the first on the stack.
     fn element(&mut self, first: u32, wide: bool, bytes: u32) {
         self.sink().local_get(first);
         if wide {

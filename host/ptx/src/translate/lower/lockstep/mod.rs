@@ -337,8 +337,11 @@ fn add_one<'a>(
         unit.plan.first.clone_from(&section.plan.first);
     }
     unit.preamble();
-    let first_of_many = unit.code.fresh(ValType::I32);
-    unit.sink().global_get(MORE_WARPS).i32_const(0).i32_ne().local_set(first_of_many);
+    let warps = Warps { more: unit.code.fresh(ValType::I32), several: unit.code.fresh(ValType::I32) };
+    let mut sink = unit.sink();
+    sink.global_get(MORE_WARPS).local_tee(warps.more).local_set(warps.several);
+    // For this region and not for those that it calls.
+    sink.i32_const(0).global_set(MORE_WARPS);
     let exits = LockstepExits {
         parts,
         frames,
@@ -380,19 +383,26 @@ fn add_one<'a>(
     sink.local_get(outcome.executed).i32_or().local_set(outcome.executed);
     sink.end().local_get(PASS).br_if(0).end();
     exits.exchange(&mut unit.code);
-    end_of_warp(&mut unit.code, &exits, first_of_many);
+    end_of_warp(&mut unit.code, &exits, &warps);
     functions.add(&[ValType::I32, ValType::I32], &[ValType::I32], unit.code);
+}
+
+/// Locals with how many warps are to run behind the present one, and behind the first: 0 if it is only one.
+struct Warps {
+    more: u32,
+    several: u32,
 }
 
 /// Tells the scheduler what became of a warp, and begins again for the next one if it is to run too; else puts on the stack which lanes of this one ran. If all warps of the block have come to
 /// one barrier and nobody need wait there, that is 0, and the scheduler is told nothing.
-fn end_of_warp(code: &mut Code, exits: &LockstepExits<'_>, many: u32) {
+fn end_of_warp(code: &mut Code, exits: &LockstepExits<'_>, warps: &Warps) {
     let (parts, outcome) = (exits.parts, exits.outcome);
     let barrier = outcome.only_barrier().filter(|_| parts.lets_all_go);
     let come = code.fresh(ValType::I32);
     if let Some((lanes, _)) = barrier {
         let mut sink = code.sink();
-        sink.local_get(many).local_get(lanes).i32_const(-1).i32_eq().i32_and().if_(BlockType::Empty);
+        sink.local_get(warps.several).i32_const(0).local_get(lanes).i32_const(-1).i32_eq().select();
+        sink.if_(BlockType::Empty);
         sink.local_get(come).i32_const(1).local_get(BASE).i32_const(5).i32_shr_u().i32_shl().i32_or().local_set(come);
         sink.else_();
     }
@@ -400,7 +410,7 @@ fn end_of_warp(code: &mut Code, exits: &LockstepExits<'_>, many: u32) {
     if barrier.is_some() {
         code.sink().end();
     }
-    next_warp(code, exits);
+    next_warp(code, exits, warps.more);
     let mut sink = code.sink();
     if let Some((_, arguments)) = barrier {
         sink.local_get(come).if_(BlockType::Empty);
@@ -423,10 +433,9 @@ fn arrive_late(sink: &mut InstructionSink<'_>, parts: &Parts<'_>, come: u32, [ba
     sink.local_get(come).local_get(come).i32_const(1).i32_sub().i32_and().local_tee(come).br_if(0).end();
 }
 
-fn next_warp(code: &mut Code, exits: &LockstepExits<'_>) {
+fn next_warp(code: &mut Code, exits: &LockstepExits<'_>, more: u32) {
     let mut sink = code.sink();
-    sink.global_get(MORE_WARPS).if_(BlockType::Empty);
-    sink.global_get(MORE_WARPS).i32_const(1).i32_sub().global_set(MORE_WARPS);
+    sink.local_get(more).if_(BlockType::Empty).local_get(more).i32_const(1).i32_sub().local_set(more);
     sink.local_get(BASE).i32_const(WARP as i32).i32_add().local_set(BASE).i32_const(-1).local_set(PASS);
     exits.outcome.forget(code);
     for lanes in exits.made.borrow().values() {
