@@ -104,7 +104,7 @@ impl Arena {
     /// What kernels have to reach.
     pub(super) fn reach(&self) -> Reach {
         let end = self.taken.last_key_value().map_or(0, |(_, taken)| taken.end);
-        if end <= self.window.saturating_sub(GAP) { Reach::Window } else { Reach::All }
+        if self.window > 0 && end + GAP <= self.window { Reach::Window } else { Reach::All }
     }
 
     /// Bytes of the budget that are left.
@@ -194,6 +194,7 @@ mod tests {
         let mut starts: Vec<_> = (0..50).map(|_| arena.allocate(MIB - 1).unwrap()).collect();
         starts.sort_unstable();
         assert!(starts[0] >= GAP && starts[49] + MIB + GAP <= 1 << 32);
+        assert_eq!((arena.reach(), super::tests::arena(1 << 32, MIB).reach()), (Reach::All, Reach::All));
         assert!(starts.windows(2).all(|pair| pair[0] + MIB + GAP <= pair[1]));
         assert!(starts.iter().all(|start| start.is_multiple_of(page_bytes())));
         assert!(starts.windows(3).any(|three| three[1] - three[0] != three[2] - three[1]), "evenly spread");
