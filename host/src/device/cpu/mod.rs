@@ -139,14 +139,12 @@ impl CpuDevice {
     /// Sets the device up. Only addresses are taken, no memory yet.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
         let (memory, bytes) = reserve(settings.memory_bytes).map_err(OpenError::Memory)?;
-        let engine = engine::engine(memory.creator(), settings.canonical_nans)
-            .map_err(|error| OpenError::Engine(format!("{error:#}")))?;
-        let window = (bytes >= engine::RESERVATION).then_some(engine::NARROW_BYTES - engine::MARGIN);
-        let devices = [window.map(|_| (engine::NARROW_BYTES, false)), Some((bytes, true))];
-        let device = |(bytes, wide)| engine::device_module(&engine, bytes, wide);
-        let [near, all] = devices.map(|memory| memory.map(device).transpose());
         let failed = |error: wasmtime::Error| OpenError::Engine(format!("{error:#}"));
-        let devices = [near.map_err(failed)?, all.map_err(failed)?];
+        let engine = engine::engine(memory.creator(), settings.canonical_nans).map_err(failed)?;
+        let window = (bytes >= engine::RESERVATION).then_some(engine::NARROW_BYTES - engine::MARGIN);
+        let device = |bytes, wide| engine::device_module(&engine, bytes, wide).map_err(failed);
+        let near = window.map(|_| device(engine::NARROW_BYTES, false)).transpose()?;
+        let devices = [near, Some(device(bytes, true)?)];
         let arena = Arena::new(memory, bytes, window, settings.memory_bytes).map_err(OpenError::Memory)?;
         let crew = Crew::new(settings.cores.get(), engine::THREAD_STACK).map_err(OpenError::Threads)?;
         let ticked = engine.clone();

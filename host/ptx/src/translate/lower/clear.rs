@@ -40,18 +40,18 @@ fn span(code: &mut Code, parts: &Parts<'_>, at: u32, end: u32, from: u32, to: u3
 fn turns(sink: &mut InstructionSink<'_>, wide: bool, at: u32, end: u32, bytes: u64) {
     let device = |offset: u64, align: u32| MemArg { offset, align, memory_index: DEVICE };
     sink.local_get(at).local_get(end).i64_lt_u().if_(BlockType::Empty).loop_(BlockType::Empty);
-    if bytes < PIECE {
+    let index = |sink: &mut InstructionSink<'_>| {
         sink.local_get(at);
         if !wide {
             sink.i32_wrap_i64();
         }
+    };
+    if bytes < PIECE {
+        index(sink);
         sink.i32_const(0).i32_store8(device(0, 0));
     }
     for piece in 0..bytes / PIECE {
-        sink.local_get(at);
-        if !wide {
-            sink.i32_wrap_i64();
-        }
+        index(sink);
         sink.v128_const(0).v128_store(device(piece * PIECE, 4));
     }
     sink.local_get(at).i64_const(bytes as i64).i64_add().local_tee(at).local_get(end).i64_lt_u().br_if(0).end().end();

@@ -2,15 +2,11 @@
 
 use wasm_encoder::{BlockType, ValType};
 
-use super::unit::Unit;
+use super::unit::{Unit, wasm_type};
 use super::vector::{Lanes, Part};
 use crate::translate::ir::{Access, Edge, Inst, Kind, Memory, Terminator, Value};
 use crate::translate::lanes::{LANES, Shape};
 use crate::translate::masking::Masked;
-
-fn pointer(wide: bool) -> ValType {
-    if wide { ValType::I64 } else { ValType::I32 }
-}
 
 /// Memory that is there or not is so by pages of at least so many bytes.
 const LEAST_PAGE: i32 = 4096;
@@ -134,10 +130,11 @@ impl Unit<'_> {
         // What lies in a vector is moved as the number that it is.
         let (ty, moved) = match kind {
             Kind::F32 => (ValType::I32, Kind::I32),
-            kind => (super::unit::wasm_type(kind), kind),
+            kind => (wasm_type(kind), kind),
         };
         let wide = access.memory == Memory::Device && self.parts.wide;
-        let (first, at) = (self.code.local(pointer(wide)), self.code.local(pointer(wide)));
+        let index = if wide { ValType::I64 } else { ValType::I32 };
+        let (first, at) = (self.code.local(index), self.code.local(index));
         let own = self.code.local(ty);
         let same = self.shape(stored) == Shape::SAME;
         self.base(address);
@@ -258,7 +255,7 @@ impl Unit<'_> {
         let kind = self.function.kind(value);
         let (one, both) = (self.code.local(ValType::V128), self.code.local(ValType::V128));
         let vectors = [one, both];
-        let scalar = self.code.local(super::unit::wasm_type(kind));
+        let scalar = self.code.local(wasm_type(kind));
         let count = if kind.bytes() == 8 { 2 } else { 1 };
         for vector in &vectors[..count] {
             self.sink().v128_const(0).local_set(*vector);
